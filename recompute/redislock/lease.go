@@ -1,0 +1,111 @@
+package redislock
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/bellwether-cache/bellwether/recompute"
+	"github.com/redis/go-redis/v9"
+)
+
+var (
+	//go:embed extend.lua
+	extendLua    string
+	extendScript = redis.NewScript(extendLua)
+	//go:embed release.lua
+	releaseLua    string
+	releaseScript = redis.NewScript(releaseLua)
+)
+
+// retries are the pauses between tries of a step whose outcome is not known.
+var retries = recompute.Backoff{Min: 10 * time.Millisecond, Max: 250 * time.Millisecond, Jitter: 0.5}
+
+type lease struct {
+	locker     *Locker
+	name       string
+	lock, mark string // the Redis keys of the lease and of its taking back
+	ttl        time.Duration
+	token      string // random for each lease, never a user's: whoever knows it owns the lease
+}
+
+func (l *Locker) lease(name, token string, ttl time.Duration) *lease {
+	lock := l.space.Key("l", name)
+	return &lease{locker: l, name: name, lock: lock, mark: lock + ":" + token, ttl: ttl, token: token}
+}
+
+// Extend makes the lease last ttl from now.
+func (h *lease) Extend(ctx context.Context, ttl time.Duration) error {
+	if err := checkTTL(ttl); err != nil {
+		return err
+	}
+	note := Message{Kind: Renewed, Name: h.name}.encode()
+	got, err := h.locker.steps.Write(ctx, extendScript, []string{h.lock}, h.token, ttl.Milliseconds(), h.locker.channel, note).Int()
+	switch {
+	case err != nil:
+		return fmt.Errorf("redislock: extend: %w", err)
+	case got != 1:
+		return recompute.ErrLost
+	}
+	return nil
+}
+
+// Release ends the lease. It runs on a context of its own, so that it works when the work's has ended, and tries
+// again when the outcome is not known. Then "nobody holds it" means that an earlier try did it. After three tries it
+// returns, and goes on behind for as long as the lease could last.
+func (h *lease) Release(ctx context.Context) error {
+	ctx = context.WithoutCancel(ctx)
+	var unknown error
+	tries := 0
+	for pause := range retries.Pauses() {
+		got, err := h.release(ctx, 0)
+		tries++
+		switch {
+		case err == nil && (got == 1 || got == 0 && tries > 1):
+			return nil
+		case err == nil:
+			return recompute.ErrLost
+		case tries == 3:
+			h.takeBack()
+			return fmt.Errorf("redislock: release: %w", err)
+		}
+		unknown = err
+		rest(ctx, pause)
+	}
+	return unknown
+}
+
+// takeBack undoes an acquire whose outcome is not known, behind the caller's back. The mark it leaves refuses
+// the acquire should it arrive after its undoing.
+func (h *lease) takeBack() {
+	var uncounted *recompute.Tasks
+	_ = uncounted.Go(func(ctx context.Context) {
+		patience := h.ttl + 10*time.Second
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		for pause := range retries.Pauses() {
+			if _, err := h.release(ctx, patience); err == nil || errors.Is(err, redis.ErrClosed) || !rest(ctx, pause) {
+				return
+			}
+		}
+	})
+}
+
+func (h *lease) release(ctx context.Context, mark time.Duration) (int, error) {
+	note := Message{Kind: Released, Name: h.name}.encode()
+	return h.locker.steps.EraseOnce(ctx, releaseScript, []string{h.lock, h.mark}, h.token, h.locker.channel, note, mark.Milliseconds()).Int()
+}
+
+// rest waits for pause and says whether ctx still lives.
+func rest(ctx context.Context, pause time.Duration) bool {
+	t := time.NewTimer(pause)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,141 @@
+package redislock_test
+
+import (
+	"context"
+	"flag"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/bellwether-cache/bellwether/internal/faultproxy"
+	"github.com/bellwether-cache/bellwether/internal/redisserver"
+	"github.com/bellwether-cache/bellwether/internal/redistest"
+	"github.com/bellwether-cache/bellwether/recompute"
+	"github.com/bellwether-cache/bellwether/recompute/redislock"
+)
+
+const (
+	long   = time.Minute
+	budget = 250 * time.Millisecond // the default
+	slack  = 80 * time.Millisecond  // how much later than its time a call may return
+	soon   = 2 * time.Second        // for what happens behind a call
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "6"); err != nil { // most tests here wait most of the time
+		panic(err)
+	}
+	// What undoes an acquire goes on for a while after the test that took its server away.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/bellwether-cache/bellwether/recompute/redislock.(*lease).takeBack.func1"))
+}
+
+// clients are the kinds of client that users have.
+var clients = map[string]func(*redis.Options){
+	"default client":                func(*redis.Options) {},
+	"client that keeps deadlines":   func(o *redis.Options) { o.ContextTimeoutEnabled = true },
+	"client that never tries again": func(o *redis.Options) { o.MaxRetries, o.DialerRetries = -1, 1 },
+}
+
+// to connects to an address for the time of the test.
+func to(t testing.TB, addr string, change ...func(*redis.Options)) *redis.Client {
+	t.Helper()
+	return redistest.Client(t, &redisserver.Server{Addr: addr}, change...)
+}
+
+// acquire gets the lease of key.
+func acquire(t testing.TB, l recompute.Locker, key string, ttl time.Duration) recompute.Lease {
+	t.Helper()
+	lease, err := l.Acquire(t.Context(), key, ttl)
+	require.NoError(t, err)
+	return lease
+}
+
+// warm has the server learn all scripts, so that each step is one EVALSHA from then on.
+func warm(t testing.TB, l recompute.Locker) {
+	t.Helper()
+	lease := acquire(t, l, "warm", long)
+	require.NoError(t, lease.Extend(t.Context(), long))
+	require.NoError(t, lease.Release(t.Context()))
+}
+
+// script is how a step shows on the wire.
+func script(t testing.TB, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(name + ".lua")
+	require.NoError(t, err)
+	return redis.NewScript(string(text)).Hash()
+}
+
+// locks returns the keys that leases are, which all must have a time to live.
+func locks(t testing.TB, c redis.Cmdable) (keys []string) {
+	t.Helper()
+	for key, ttl := range redistest.Keys(t, c) {
+		assert.GreaterOrEqual(t, ttl, time.Duration(0), "TTL of %q", key)
+		if strings.HasSuffix(key, "}") { // a mark has a token there
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// noLock asserts that no lease is left soon, nor comes later.
+func noLock(t testing.TB, c redis.Cmdable, later time.Duration) {
+	t.Helper()
+	require.Eventually(t, func() bool { return len(locks(t, c)) == 0 }, soon, 5*time.Millisecond, "a lease is left")
+	for until := time.Now().Add(later); time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
+		require.Empty(t, locks(t, c), "a lease came late")
+	}
+}
+
+// trouble is a server behind a proxy, a client that goes through it and one that goes past it.
+type trouble struct {
+	*redisserver.Server
+	proxy           *faultproxy.Proxy
+	inside, outside *redis.Client
+}
+
+func through(t testing.TB, change ...func(*redis.Options)) trouble {
+	t.Helper()
+	s := redistest.Start(t)
+	p := faultproxy.Start(t, s.Addr)
+	return trouble{s, p, to(t, p.Addr, change...), redistest.Client(t, s)}
+}
+
+// newLocker returns a locker with the default budget; patient is for tests of other things, on a busy machine.
+func newLocker(c redis.UniversalClient) *redislock.Locker {
+	return redislock.New(c, redislock.Options{})
+}
+
+func patient(c redis.UniversalClient) *redislock.Locker {
+	return redislock.New(c, redislock.Options{Budget: 5 * time.Second, Channel: channel})
+}
+
+func within(t testing.TB, d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// timely asserts that f takes no longer than d, give or take slack. A busy machine has four tries.
+func timely(t testing.TB, d time.Duration, f func()) {
+	t.Helper()
+	var took []time.Duration
+	for range 4 {
+		began := time.Now()
+		f()
+		took = append(took, time.Since(began))
+		if slices.Min(took) <= d+slack {
+			return
+		}
+	}
+	t.Errorf("took %v, should take %v", took, d)
+}

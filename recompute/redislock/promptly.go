@@ -1,0 +1,52 @@
+package redislock
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// promptly is how long a step may keep the goroutine of its caller, and so how late it may notice that the caller left.
+const promptly = 50 * time.Millisecond
+
+// sulk is how long no step is taken so after one that failed or was slow.
+const sulk = 250 * time.Millisecond
+
+// errNotPrompt says that a step had better not be taken on the goroutine of its caller.
+var errNotPrompt = errors.New("redislock: Redis is not prompt")
+
+// prompt is a view of a client that keeps to deadlines and does not try again, whatever the client's options.
+type prompt struct {
+	client *redis.Client
+	slow   atomic.Int64 // since when it is not asked, in Unix ns
+}
+
+func newPrompt(rdb redis.UniversalClient) *prompt {
+	client, ok := rdb.(*redis.Client)
+	if !ok || client == nil {
+		return nil
+	}
+	client = client.WithTimeout(promptly) // same connections, options of its own
+	client.Options().ContextTimeoutEnabled = true
+	client.Options().MaxRetries = 0
+	return &prompt{client: client}
+}
+
+// Promptly runs one step that writes nothing on the caller's own goroutine, for 50 ms at most. It fails at once where
+// that is not to be had: with a cluster, and for a quarter of a second after a step that failed or was slow.
+func Promptly[T any](ctx context.Context, s *Steps, step func(context.Context, *redis.Client) (T, error)) (v T, err error) {
+	p := s.prompt
+	if p == nil || time.Now().UnixNano()-p.slow.Load() < int64(sulk) || !s.link.healthy() {
+		return v, errNotPrompt
+	}
+	bounded, cancel := context.WithTimeout(ctx, min(promptly, s.budget))
+	defer cancel()
+	v, err = step(bounded, p.client)
+	if classify(ctx, err) != none {
+		p.slow.Store(time.Now().UnixNano())
+	}
+	return v, err
+}
