@@ -1,0 +1,225 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/bellwether-cache/bellwether/recompute"
+)
+
+// margin is added to the time for which a store remembers that a computation has begun.
+const margin = 5 * time.Second
+
+// longest keeps the sum of two times from overflowing.
+const longest = math.MaxInt64 / 4
+
+type fenceKey struct{}
+
+// FenceOf returns the fence of the computation that ctx belongs to, 0 if the store gave none. A later computation of
+// the same key has a higher one: a resource that refuses writes with a lower fence than it has seen is safe from a
+// computation that was paused and superseded.
+func FenceOf(ctx context.Context) Fence {
+	f, _ := ctx.Value(fenceKey{}).(Fence)
+	return f
+}
+
+// compute takes a fence, computes and publishes. The computation runs under work, which ends with the lease; it is
+// waited for until ctx ends, so that one that goes on without its lease is not joined by a second.
+func (r *run[V]) compute(ctx, work context.Context) (answer[V], error) {
+	asOf := r.clock.now()
+	fence, e, err := r.store.Begin(ctx, r.call.key, r.seen.fence, min(r.o.Limit, longest)+min(r.o.Lease, longest)+margin)
+	failed := (*FailedError)(nil)
+	switch {
+	case errors.As(err, &failed):
+		return answer[V]{}, err
+	case errors.Is(err, ErrPass):
+		return answer[V]{}, errPassed
+	case err != nil:
+		r.o.Trace.storeFailed("begin", err)
+		fence = 0
+	case e.Data != nil:
+		if i := r.read(r.call.key, e); r.usable(i) {
+			return answer[V]{item: i, asOf: asOf}, nil
+		}
+	}
+	if work.Err() != nil {
+		return answer[V]{}, lost(work, context.Cause(work))
+	}
+	i, pass, err := r.work(ctx, context.WithValue(work, fenceKey{}, fence))
+	switch {
+	case errors.Is(err, errGaveUp):
+		return answer[V]{}, err
+	case err != nil:
+		r.fail(ctx, err, fence)
+		return answer[V]{said: ctx.Err() == nil}, err
+	case pass:
+		return r.pass(ctx, i, fence, asOf), nil
+	}
+	return r.publish(ctx, i, fence, asOf), nil
+}
+
+// alone computes without the fleet: the answer of this key must not be stored.
+func (r *run[V]) alone(ctx context.Context) (answer[V], error) {
+	asOf := r.clock.now()
+	i, pass, err := r.work(ctx, ctx)
+	a := answer[V]{item: i, leader: r.call, asOf: asOf, passed: pass}
+	return a, err // without an election there is no verdict: it is for those who asked before
+}
+
+// work runs the computation. pass says that its result must not be stored.
+func (r *run[V]) work(ctx, work context.Context) (i item[V], pass bool, err error) {
+	noStore := new(atomic.Bool)
+	began := time.Now()
+	v, err := recompute.Call(ctx, r.tasks, func(context.Context) (V, error) {
+		return r.call.compute(context.WithValue(work, verdictKey{}, noStore))
+	})
+	cost := time.Since(began)
+	r.o.Trace.computed(cost, err)
+	absent := notFound(err)
+	if err != nil && !absent {
+		return item[V]{}, false, lost(work, err)
+	}
+	return r.wrap(v, absent, cost), noStore.Load(), nil
+}
+
+// pass tells the fleet that the answer must not, or can't, be stored.
+func (r *run[V]) pass(ctx context.Context, i item[V], fence Fence, begun moment) answer[V] {
+	r.seal()
+	a := answer[V]{item: i, leader: r.call, asOf: r.clock.now(), passed: true}
+	if fence == 0 {
+		return a
+	}
+	err := r.store.Fail(context.WithoutCancel(ctx), r.call.key, Failure{Fence: fence, Pause: passFor, Pass: true})
+	switch {
+	case errors.Is(err, ErrFenced):
+		r.o.Trace.overtaken()
+		a.asOf = begun
+	case err != nil:
+		r.o.Trace.storeFailed("fail", err)
+	}
+	return a
+}
+
+// lost returns errGaveUp if work ended with its lease, else err.
+func lost(work context.Context, err error) error {
+	if errors.Is(context.Cause(work), recompute.ErrLost) {
+		return errGaveUp
+	}
+	return err
+}
+
+// notFound says whether an error is the negative answer. A panic is none, whatever it was given.
+func notFound(err error) bool {
+	panicked := (*recompute.PanicError)(nil)
+	return errors.Is(err, ErrNotFound) && !errors.As(err, &panicked)
+}
+
+// fail tells the fleet of a failure: those who wait share it, and for Policy.Cooldown nobody tries again. A panic is
+// shared but not remembered; what is only about this run (its context ended) is kept to its own callers.
+func (r *run[V]) fail(ctx context.Context, err error, fence Fence) {
+	panicked := (*recompute.PanicError)(nil)
+	f := Failure{Fence: fence, Text: err.Error()}
+	switch {
+	case r.call.own(err):
+		return
+	case errors.As(err, &panicked):
+		f.Text = fmt.Sprint("panic: ", panicked.Value)
+	case shareable(err):
+		f.Pause = r.o.Policy.Cooldown
+	default:
+		return
+	}
+	if fence != 0 {
+		switch err := r.store.Fail(context.WithoutCancel(ctx), r.call.key, f); {
+		case errors.Is(err, ErrFenced):
+			return // it is of a time before a deletion
+		case err != nil:
+			r.o.Trace.storeFailed("fail", err)
+		case !r.board.hears():
+			return // the store knows; we would not hear of a deletion that ends it
+		}
+	}
+	r.cooldown = f.Pause
+}
+
+// shareable says whether a failure is of the source, not of the run.
+func shareable(err error) bool {
+	panicked := (*recompute.PanicError)(nil)
+	return !errors.As(err, &panicked) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) &&
+		!errors.Is(err, recompute.ErrGoexit) && !errors.Is(err, recompute.ErrClosed) &&
+		!errors.Is(err, recompute.ErrAbandoned) && !errors.Is(err, recompute.ErrLimit) && !errors.Is(err, recompute.ErrLost)
+}
+
+// wrap makes an item of a value. Every caller gets what the stored bytes decode to, the computing one too, so that
+// a miss and a hit do not differ.
+func (c *Cache[V]) wrap(v V, absent bool, cost time.Duration) item[V] {
+	policy := c.o.Policy
+	if absent {
+		policy = policy.Absent()
+	}
+	policy = policy.Spread(rand.Float64())
+	i := item[V]{found: true, absent: absent, value: v, windows: policy, cost: cost, at: time.Now()}
+	if absent {
+		i.payload = []byte{}
+		return i
+	}
+	payload, err := c.o.Codec.Encode(v)
+	var decoded V
+	if err == nil {
+		decoded, err = c.o.Codec.Decode(payload)
+	}
+	if err != nil {
+		c.o.Trace.unencodable(err)
+		return i // its callers get it, the store does not
+	}
+	if payload == nil {
+		payload = []byte{}
+	}
+	i.value, i.payload, i.taken = decoded, payload, new(atomic.Bool)
+	return i
+}
+
+// publish writes the item under its fence. The flight takes nobody aboard from before the write, so that the store's
+// verdict counts for all who are: accepted means that nothing was deleted since they asked.
+func (r *run[V]) publish(ctx context.Context, i item[V], fence Fence, begun moment) answer[V] {
+	w := i.write(r.call.key, fence)
+	if i.payload == nil || w.Data == nil && !r.seen.found {
+		return r.pass(ctx, i, fence, begun) // there is nothing to write, nor to remove
+	}
+	a := answer[V]{item: i, leader: r.call}
+	r.seal()
+	a.asOf = r.clock.now()
+	if fence == 0 {
+		return a // no verdict to be had
+	}
+	err := r.store.Set(context.WithoutCancel(ctx), r.call.key, w)
+	switch {
+	case err == nil && w.Data == nil: // useful for no time: what stood there is gone, and nobody is to queue for it
+		return r.pass(ctx, i, fence, begun)
+	case err == nil:
+		a.item.fence = fence
+	case errors.Is(err, ErrFenced):
+		r.o.Trace.overtaken()
+		a.asOf = begun // only those who asked before it began may have it
+	case errors.Is(err, ErrTooBig):
+		r.o.Trace.storeFailed("set", err)
+		return r.pass(ctx, i, fence, begun)
+	default: // no verdict either, and all who wait are not to compute again because the store has gone
+		r.o.Trace.storeFailed("set", err)
+	}
+	return a
+}
+
+// write returns what the store is asked to put for the item: nothing, if it is useful for no time.
+func (i item[V]) write(key Key, fence Fence) Write {
+	w := Write{Fence: fence, TTL: i.windows.Retain()}
+	if w.TTL > 0 {
+		w.Data = envelope{absent: i.absent, windows: i.windows, cost: i.cost, value: i.payload}.seal(key)
+	}
+	return w
+}

@@ -1,0 +1,106 @@
+package cache
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/bellwether-cache/bellwether/recompute"
+	"github.com/bellwether-cache/bellwether/stale"
+)
+
+// Options configures a [Cache]. Only Policy.Fresh is required.
+type Options[V any] struct {
+	// Policy says how long a value is useful.
+	Policy stale.Policy
+
+	// Wait is the longest that a caller with nothing to serve waits for a value, its own computation included.
+	// The computation goes on behind it. Default: Limit.
+	Wait time.Duration
+
+	// Limit is the longest that one computation may run; then its context ends, its lease is released and all
+	// who wait for it get [recompute.ErrLimit], even if it goes on regardless. Default 30 s.
+	Limit time.Duration
+
+	// Lease is the longest silence of a process that computes before another may take over. It is renewed at a
+	// third of it, so a computation may take much longer. Default 2 s, at least 30 ms.
+	Lease time.Duration
+
+	// Locker elects the process that computes. Default: the store's own, if it is an [Elector]; else each
+	// process computes for itself.
+	Locker recompute.Locker
+
+	// Codec turns values into bytes. Default: msgpack, which keeps exported fields only, see [Msgpack].
+	Codec Codec[V]
+
+	// Clone copies a value for one more caller. Without it, each caller gets a copy decoded from the stored
+	// bytes, unless V holds nothing that can be changed through a copy (strings, numbers, arrays and structs of
+	// such): that is always right but costs a decoding for each caller. If callers never change their values,
+	// give func(v V) V { return v }.
+	Clone func(V) V
+
+	// Fallback answers in place of an error when there is nothing to serve, not even a stale value. It gets the
+	// error that it stands for. Default: the error is returned. [ErrNotFound] is an answer, not an error here.
+	Fallback func(ctx context.Context, key string, cause error) (V, error)
+
+	// StaleIf says whether a stale value may stand in for an error. Default: for every error.
+	StaleIf func(err error) bool
+
+	// Trace tells what happens inside.
+	Trace Trace
+}
+
+const (
+	defaultLimit = 30 * time.Second
+	defaultLease = 2 * time.Second
+	leastLease   = 30 * time.Millisecond
+)
+
+// complete fills in the defaults and reports all options that can't work.
+func (o Options[V]) complete(store Store) (Options[V], error) {
+	o.Limit = cmp.Or(o.Limit, defaultLimit)
+	o.Wait = cmp.Or(o.Wait, o.Limit)
+	o.Lease = cmp.Or(o.Lease, defaultLease)
+	faults := []error{o.Policy.Validate()}
+	if o.Limit < 0 {
+		faults = append(faults, fmt.Errorf("cache: Options.Limit is %v, must be positive (0: %v)", o.Limit, defaultLimit))
+	}
+	if o.Wait < 0 {
+		faults = append(faults, fmt.Errorf("cache: Options.Wait is %v, must be positive (0: as Limit)", o.Wait))
+	}
+	if o.Lease < leastLease {
+		faults = append(faults, fmt.Errorf("cache: Options.Lease is %v, must be at least %v (0: %v)", o.Lease, leastLease, defaultLease))
+	}
+	if isNil(store) {
+		faults = append(faults, errors.New("cache: the store is nil: give one, such as redisstore.New(…) or cache.NewMemory()"))
+		return o, errors.Join(faults...)
+	}
+	if v, ok := store.(interface{ Validate() error }); ok {
+		faults = append(faults, v.Validate())
+	}
+	if o.Locker == nil {
+		o.Locker = lockerOf(store)
+	}
+	if o.Codec == nil {
+		o.Codec = Msgpack[V]{}
+	}
+	return o, errors.Join(faults...)
+}
+
+func isNil(store Store) bool {
+	if store == nil {
+		return true
+	}
+	v := reflect.ValueOf(store)
+	return v.Kind() == reflect.Pointer && v.IsNil()
+}
+
+func lockerOf(store Store) recompute.Locker {
+	if e, ok := store.(Elector); ok {
+		return e.Locker()
+	}
+	return new(recompute.Local)
+}
