@@ -1,0 +1,131 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/bellwether-cache/bellwether/cache"
+	"github.com/bellwether-cache/bellwether/cache/redisstore"
+	"github.com/bellwether-cache/bellwether/internal/redistest"
+	"github.com/bellwether-cache/bellwether/recompute/redislock"
+	"github.com/bellwether-cache/bellwether/stale"
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestAnOutageLeavesNothingToTakeBack(t *testing.T) {
+	s := redistest.Start(t)
+	r := join(t, s.Addr, plain[string])
+	get(t, r, "warm", (&origin[string]{value: "v"}).compute, cache.Computed)
+	require.NoError(t, s.Kill())
+	base := runtime.NumGoroutine()
+	began := time.Now()
+	for i := range 3000 { // 1000/s
+		_, err := r.Lookup(t.Context(), fmt.Sprint("k", i), (&origin[string]{value: "v"}).compute)
+		require.NoError(t, err)
+		time.Sleep(time.Millisecond)
+	}
+	t.Logf("after 3000 misses in %v of outage: %d goroutines more", time.Since(began), runtime.NumGoroutine()-base)
+	assert.Less(t, runtime.NumGoroutine()-base, 300)
+	require.NoError(t, s.Restart())
+	c := redistest.Commands(t, s)
+	time.Sleep(3 * time.Second)
+	n := len(c.Stop())
+	rdb := redistest.Client(t, s)
+	keys, _ := rdb.DBSize(t.Context()).Result()
+	t.Logf("back: %d commands in 3 s without a caller, %d keys; %d goroutines more", n, keys, runtime.NumGoroutine()-base)
+}
+
+func TestAFullServerDeletesUnderLoad(t *testing.T) {
+	s := redistest.Start(t)
+	r := join(t, s.Addr, plain[string])
+	get(t, r, "k", (&origin[string]{value: "old"}).compute, cache.Computed)
+	require.NoError(t, r.rdb.ConfigSet(t.Context(), "maxmemory", "1").Err())
+	// without traffic a full server deletes:
+	get(t, r, "other", (&origin[string]{value: "v"}).compute, cache.Computed)
+	for range 10 {
+		require.NoError(t, r.Delete(t.Context(), "other"), "control")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for i := range 4 {
+		go func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				_, _ = r.Lookup(ctx, fmt.Sprint("m", i, n), (&origin[string]{value: "v"}).compute)
+				time.Sleep(time.Millisecond)
+			}
+		}()
+	}
+	time.Sleep(300 * time.Millisecond)
+	bad := 0
+	for range 100 {
+		if err := r.Delete(t.Context(), "k"); err != nil {
+			bad++
+			if bad == 1 {
+				t.Log(err, errors.Is(err, redislock.ErrOpen))
+			}
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Log("failed deletes of 100:", bad)
+	assert.Zero(t, bad)
+	began := time.Now()
+	require.NoError(t, r.rdb.ConfigSet(t.Context(), "maxmemory", "0").Err())
+	_ = began
+}
+
+func TestAForeignLockWithALongTTLCausesNoBusyLoop(t *testing.T) {
+	s := redistest.Start(t)
+	r := join(t, s.Addr, func(s *setup[string]) { s.cache.Wait = time.Second })
+	for _, ttl := range []int64{10_000_000_000_000, 3600_000} {
+		require.NoError(t, r.rdb.Do(t.Context(), "SET", redisKey("l", "k"), "x", "PX", ttl).Err())
+		c := redistest.Commands(t, s)
+		_, err := r.Lookup(t.Context(), "k", (&origin[string]{value: "v"}).compute)
+		t.Logf("ttl %d: %v, %d commands", ttl, err, len(c.Stop()))
+	}
+}
+
+func TestALateDeletionEndsAFailure(t *testing.T) {
+	s := redistest.Start(t)
+	rdb := redistest.Client(t, s)
+	stores := map[string]cache.Store{"redis": redisstore.New(rdb, redisstore.Options{}), "memory": cache.NewMemory()}
+	for name, st := range stores {
+		key := cache.Key{Name: "k", Schema: "0123456789abcdef"}
+		f, _, err := st.Begin(t.Context(), key, 0, time.Minute)
+		require.NoError(t, err)
+		require.NoError(t, st.Fail(t.Context(), key, cache.Failure{Fence: f, Text: "x", Pause: time.Minute}))
+		time.Sleep(50 * time.Millisecond)
+		require.NoError(t, st.Delete(t.Context(), 10*time.Millisecond, "k"))
+		_, _, err = st.Begin(t.Context(), key, 0, time.Minute)
+		assert.NoError(t, err, name)
+	}
+}
+
+func TestALateDeletionLeavesWhatIsNewer(t *testing.T) {
+	s := redistest.Start(t)
+	rdb := redistest.Client(t, s)
+	st := redisstore.New(rdb, redisstore.Options{})
+	key := cache.Key{Name: "k", Schema: "0123456789abcdef"}
+	f, _, err := st.Begin(t.Context(), key, 0, 100*time.Millisecond)
+	require.NoError(t, err)
+	require.NoError(t, st.Set(t.Context(), key, cache.Write{Data: []byte("new"), Fence: f, TTL: time.Hour}))
+	time.Sleep(300 * time.Millisecond)
+	require.NoError(t, st.Delete(t.Context(), time.Hour, "k")) // was due an hour ago
+	_, err = st.Get(t.Context(), key)
+	assert.NoError(t, err)
+}
+
+func TestANilClusterClientIsReported(t *testing.T) {
+	assert.NotPanics(t, func() {
+		_, err := cache.New[string](redisstore.New((*redis.ClusterClient)(nil), redisstore.Options{}), cache.Options[string]{Policy: stale.Policy{Fresh: time.Hour}})
+		t.Log(err)
+	})
+}
+
+var _ atomic.Int64
