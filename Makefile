@@ -1,0 +1,85 @@
+# `make` lists the targets. All of them work in any POSIX shell, with GNU Make 3.81 or newer.
+
+GO       ?= go
+TOOL     := $(GO) tool -modfile=tools.mod
+RACE     ?= -race
+TIMEOUT  ?= 10m
+BENCH    ?= .
+COUNT    ?= 10
+FUZZTIME ?= 30s
+OUT      ?= bench.out
+OLD      ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help test redis lint race once fuzz bench cover example load clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# One after the other even under -j: tests against a real server keep time, and lint beside them would be noise.
+test: ## everything that must hold: lint, tests with race detector on a real redis-server, each benchmark once
+	@$(MAKE) --no-print-directory redis
+	@$(MAKE) --no-print-directory lint
+	@$(MAKE) --no-print-directory race
+	@$(MAKE) --no-print-directory once
+	@command -v redis-server >/dev/null || \
+		echo "LEFT OUT: every test and benchmark that needs a real redis-server, because there is none here."
+
+redis: ## install redis-server with the system's package manager, where it is missing and that is permitted
+	@command -v redis-server >/dev/null && exit 0; \
+	as() { if [ "$$(id -u)" = 0 ]; then "$$@"; elif sudo -n true 2>/dev/null; then sudo "$$@"; else echo "that takes root, or sudo without a password"; return 1; fi; }; \
+	has() { command -v "$$1" >/dev/null; }; \
+	echo "== redis-server is missing: installing it"; \
+	{ \
+		if   has apt-get; then as apt-get -q update && as env DEBIAN_FRONTEND=noninteractive apt-get -qy install --no-install-recommends redis-server; \
+		elif has dnf;     then as dnf -qy install redis; \
+		elif has apk;     then as apk add --quiet redis; \
+		elif has brew;    then brew install --quiet redis; \
+		else false; fi; \
+	} >redis-install.out 2>&1 && command -v redis-server || { \
+		tail -n 5 redis-install.out; \
+		echo "could not install redis-server; the tests that need it are skipped, and fail where CI=true"; \
+	}; \
+	rm -f redis-install.out
+
+lint: ## gofmt, go vet, staticcheck
+	@echo "== gofmt, go vet, staticcheck"
+	@unformatted=$$(gofmt -s -l .) || exit 1; \
+	[ -z "$$unformatted" ] || { echo "gofmt -s -w these:"; echo "$$unformatted"; exit 1; }
+	@$(GO) vet ./...
+	@$(TOOL) staticcheck ./...
+
+race: ## the tests, fuzz seeds and examples included, with the race detector
+	@echo "== go test $(RACE)"
+	@$(GO) test $(RACE) -timeout=$(TIMEOUT) ./...
+
+once: ## each benchmark once, so that none rots
+	@echo "== benchmarks, once each"
+	@$(GO) test -run='^$$' -bench=. -benchtime=1x -timeout=$(TIMEOUT) ./...
+
+fuzz: ## fuzz every Fuzz function for FUZZTIME (30s)
+	@for package in $$($(GO) list ./...); do \
+		names=$$($(GO) test -list='^Fuzz' $$package) || { echo "$$names"; exit 1; }; \
+		for name in $$(echo "$$names" | grep '^Fuzz'); do \
+			echo "== $$package $$name"; \
+			$(GO) test -run='^$$' -fuzz="^$$name\$$" -fuzztime=$(FUZZTIME) $$package || exit 1; \
+		done; \
+	done
+
+bench: ## benchmarks matching BENCH, COUNT (10) times each, into OUT (bench.out); OLD=file compares with an earlier one
+	@echo "== benchmarks, $(COUNT) times each: this takes a while"
+	@$(GO) test -run='^$$' -bench='$(BENCH)' -benchmem -count=$(COUNT) -timeout=0 ./... >$(OUT) || { cat $(OUT); exit 1; }
+	@$(TOOL) benchstat $(OLD) $(OUT)
+
+cover: ## the statements that the tests reach, by function, and in all
+	@$(GO) test -timeout=$(TIMEOUT) -coverpkg=./... -coverprofile=cover.out ./...
+	@$(GO) tool cover -func=cover.out
+
+example: ## the main job on real input: a documentation server, three replicas of it, a stampede
+	@$(GO) run ./example
+
+load: ## the load program: naive, singleflight only and bellwether side by side on a real redis-server
+	@$(GO) run ./bench
+
+clean: ## remove what the targets above leave
+	@rm -f bench.out cover.out redis-install.out *.test *.prof
