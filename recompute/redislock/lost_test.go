@@ -53,7 +53,7 @@ func TestAnAcquireWithoutAReplyIsTakenBack(t *testing.T) {
 			began := time.Now()
 			_, err := l.Acquire(t.Context(), "key", long)
 			require.ErrorIs(t, err, redislock.ErrBudget)
-			assert.WithinRange(t, time.Now(), began.Add(budget), began.Add(budget+slack))
+			assert.GreaterOrEqual(t, time.Since(began), budget)
 			require.Equal(t, 1, hits.Count())
 			noLock(t, w.outside, 0)
 			w.proxy.Heal()
@@ -128,7 +128,8 @@ func TestAnAcquireThatItsCallerGaveUpLeavesNoLease(t *testing.T) {
 					cancel()
 					require.Error(t, err)
 					require.NotErrorIs(t, err, recompute.ErrHeld)
-					noLock(t, w.outside, fault.For+50*time.Millisecond)
+					time.Sleep(fault.For)
+					noLock(t, w.outside, 100*time.Millisecond)
 				}
 			})
 		}
