@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -200,6 +201,29 @@ func TestAPanicReachesEveryCallerAndLeavesTheKeyUsable(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A store or a hook may end its goroutine too (t.FailNow does): the key stays usable.
+func TestAStoreThatEndsItsGoroutineLeavesTheKeyUsable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := cache.NewMemory()
+		var reads atomic.Int64
+		store := &shim{Memory: m, before: func(_ context.Context, step string) error {
+			time.Sleep(time.Millisecond)
+			if step == "get" && reads.Add(1) <= 2 {
+				runtime.Goexit()
+			}
+			return nil
+		}}
+		f := fleetOver(t, m, cache.Options[string]{Policy: plain}, store)
+		for _, r := range f.crowd(20, "k") {
+			if r.err != nil {
+				require.ErrorIs(t, r.err, recompute.ErrGoexit)
+			}
+			require.Less(t, r.took, time.Second)
+		}
+		values(t, "v1", f.crowd(20, "k"))
+	})
 }
 
 // A panic is no answer, whatever it is given: "not found" would be remembered.

@@ -66,7 +66,7 @@ func (r *reads[T]) take(name string) *turn[T] {
 
 // start does the turns from t on, or tells those who wait for them that it can't.
 func (r *reads[T]) start(tasks *recompute.Tasks, name string, t *turn[T]) {
-	err := tasks.Go(func(context.Context) { r.run(name, t) })
+	err := tasks.Go(func(context.Context) { r.run(tasks, name, t) })
 	for ; err != nil && t != nil; t = r.after(name, t) {
 		t.err = err
 		close(t.done)
@@ -117,7 +117,7 @@ func (r *reads[T]) join(tasks *recompute.Tasks, name string, read func() T) (*tu
 		return under.next, nil
 	}
 	t := &turn[T]{read: read, done: make(chan struct{}), want: 1}
-	if err := tasks.Go(func(context.Context) { r.run(name, t) }); err != nil {
+	if err := tasks.Go(func(context.Context) { r.run(tasks, name, t) }); err != nil {
 		return nil, err
 	}
 	if r.turns == nil {
@@ -128,7 +128,17 @@ func (r *reads[T]) join(tasks *recompute.Tasks, name string, read func() T) (*tu
 }
 
 // run does turn after turn until nobody waits for a next one.
-func (r *reads[T]) run(name string, t *turn[T]) {
+func (r *reads[T]) run(tasks *recompute.Tasks, name string, t *turn[T]) {
+	defer func() {
+		if t == nil {
+			return
+		}
+		t.err = recompute.ErrGoexit // of a store, codec or hook that isn't ours
+		r.deliver(t)
+		if next := r.after(name, t); next != nil {
+			r.start(tasks, name, next)
+		}
+	}()
 	for t != nil {
 		t.result = t.read()
 		if !r.deliver(t) {

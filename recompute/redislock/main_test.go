@@ -2,6 +2,7 @@ package redislock_test
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"os"
 	"slices"
@@ -50,20 +51,40 @@ func to(t testing.TB, addr string, change ...func(*redis.Options)) *redis.Client
 	return redistest.Client(t, &redisserver.Server{Addr: addr}, change...)
 }
 
-// acquire gets the lease of key.
-func acquire(t testing.TB, l recompute.Locker, key string, ttl time.Duration) recompute.Lease {
+// acquire gets the lease of key. On a busy machine even a healthy server can be late for a budget: that is not what is tested.
+func acquire(t testing.TB, l recompute.Locker, key string, ttl time.Duration) (lease recompute.Lease) {
 	t.Helper()
-	lease, err := l.Acquire(t.Context(), key, ttl)
-	require.NoError(t, err)
+	insist(t, func() (err error) {
+		lease, err = l.Acquire(t.Context(), key, ttl)
+		return err
+	})
 	return lease
+}
+
+// insist does f again and again while it is late, and asserts that it works in the end.
+func insist(t testing.TB, f func() error) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		err := f()
+		late := errors.Is(err, redislock.ErrBudget) || errors.Is(err, redislock.ErrOpen)
+		if !late || time.Now().After(deadline) {
+			require.NoError(t, err)
+			return
+		}
+	}
 }
 
 // warm has the server learn all scripts, so that each step is one EVALSHA from then on.
 func warm(t testing.TB, l recompute.Locker) {
 	t.Helper()
 	lease := acquire(t, l, "warm", long)
-	require.NoError(t, lease.Extend(t.Context(), long))
-	require.NoError(t, lease.Release(t.Context()))
+	insist(t, func() error { return lease.Extend(t.Context(), long) })
+	insist(t, func() error {
+		if err := lease.Release(t.Context()); !errors.Is(err, recompute.ErrLost) { // by then an earlier try has done it
+			return err
+		}
+		return nil
+	})
 }
 
 // script is how a step shows on the wire.
