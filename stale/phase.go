@@ -7,8 +7,8 @@ import "fmt"
 type Phase uint8
 
 const (
-	// Expired: of no use. It is the zero value, so that what nobody judged is
-	// not served.
+	// Expired: not served any more. It is the zero value, so that what nobody
+	// judged is not served.
 	Expired Phase = iota
 	// IfError: served only in place of an error or a wait.
 	IfError

@@ -14,9 +14,9 @@ import (
 // Policy says how long a value may be served and when it is to be computed
 // again. The windows follow one another and add up, they do not overlap:
 //
-//	0 ─── Fresh ───┬─── WhileRevalidate ───┬─── IfError ───┬── expired
-//	      serve    │  serve, recompute     │  serve only   │
-//	               │  behind the answer    │  in trouble   │
+//	0 ─── Fresh ───┬─── WhileRevalidate ───┬─── IfError ───┬─── Keep ─── gone
+//	      serve    │  serve, recompute     │  serve only   │  expired: serve
+//	               │  behind the answer    │  in trouble   │  no more
 //
 // Only Fresh is required; every other zero switches its feature off.
 // [Policy.Validate] says what is wrong with a policy. The other methods take any
@@ -32,6 +32,11 @@ type Policy struct {
 	// IfError follows WhileRevalidate: the value is served only in place of an
 	// error or a wait (stale-if-error, RFC 5861 §4).
 	IfError time.Duration
+
+	// Keep follows IfError: the value is served no more, but kept for the next
+	// computation to see, which may find that it still holds (as a cache keeps
+	// what it revalidates, RFC 9111 §4.3).
+	Keep time.Duration
 
 	// Jitter spreads the end of Fresh so that values stored together do not run
 	// out together: 0.1 shortens Fresh by up to a tenth. From 0 to 1. It is
@@ -78,7 +83,7 @@ func (p Policy) Phase(age time.Duration) Phase {
 	}
 }
 
-// Retain is how long a value is worth keeping: the sum of the three windows, and
+// Retain is how long a value is worth keeping: the sum of the four windows, and
 // so the TTL a store gives it. A sum that overflows is clamped to
 // [math.MaxInt64], about 292 years.
 //
@@ -86,7 +91,8 @@ func (p Policy) Phase(age time.Duration) Phase {
 // for ever". Only a policy that fails Validate, or the [Policy.Absent] of a
 // policy without Negative, has a Retain of 0.
 func (p Policy) Retain() time.Duration {
-	return extend(extend(extend(0, p.Fresh), p.WhileRevalidate), p.IfError)
+	end := extend(extend(0, p.Fresh), p.WhileRevalidate)
+	return extend(extend(end, p.IfError), p.Keep)
 }
 
 // Absent is the policy of a "not found" answer: it is fresh for Negative and
@@ -96,7 +102,7 @@ func (p Policy) Retain() time.Duration {
 // Without Negative the result remembers nothing: every age is [Expired] and
 // Retain is 0.
 func (p Policy) Absent() Policy {
-	p.Fresh, p.WhileRevalidate, p.IfError = p.Negative, 0, 0
+	p.Fresh, p.WhileRevalidate, p.IfError, p.Keep = p.Negative, 0, 0, 0
 	return p
 }
 

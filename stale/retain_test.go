@@ -22,13 +22,19 @@ func TestRetain(t *testing.T) {
 	})
 	t.Run("is no less than any window", rapid.MakeCheck(func(t *rapid.T) {
 		p := anything().Draw(t, "policy")
-		for _, w := range []time.Duration{0, p.Fresh, p.WhileRevalidate, p.IfError} {
+		for _, w := range []time.Duration{0, p.Fresh, p.WhileRevalidate, p.IfError, p.Keep} {
 			assert.GreaterOrEqual(t, p.Retain(), w)
 		}
 	}))
-	t.Run("is where expired begins", rapid.MakeCheck(func(t *rapid.T) {
+	t.Run("is where expired begins, and Keep longer", rapid.MakeCheck(func(t *rapid.T) {
 		p := valid().Draw(t, "policy")
 		assert.Equal(t, stale.Expired, p.Phase(p.Retain()))
+		kept := p.Keep
+		p.Keep = 0
+		assert.Equal(t, stale.Expired, p.Phase(p.Retain()))
+		if p.Retain() < forever-kept {
+			assert.Equal(t, stale.Expired, p.Phase(p.Retain()+kept))
+		}
 		assert.NotEqual(t, stale.Expired, p.Phase(p.Retain()-1))
 	}))
 }
@@ -43,7 +49,7 @@ func TestAbsent(t *testing.T) {
 	})
 	t.Run("keeps what is no window", func(t *testing.T) {
 		want := news
-		want.Fresh, want.WhileRevalidate, want.IfError = want.Negative, 0, 0
+		want.Fresh, want.WhileRevalidate, want.IfError, want.Keep = want.Negative, 0, 0, 0
 		assert.Equal(t, want, news.Absent())
 		assert.Equal(t, want, news.Absent().Absent())
 	})

@@ -22,6 +22,7 @@ func (p Policy) Validate() error {
 	}{
 		{"WhileRevalidate", p.WhileRevalidate},
 		{"IfError", p.IfError},
+		{"Keep", p.Keep},
 		{"Cooldown", p.Cooldown},
 		{"Negative", p.Negative},
 	} {

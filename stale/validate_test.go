@@ -21,6 +21,7 @@ func TestValidate(t *testing.T) {
 		"Fresh below zero":             {func(p *stale.Policy) { p.Fresh = -time.Second }, "stale: Policy.Fresh is -1s, must be > 0"},
 		"WhileRevalidate below zero":   {func(p *stale.Policy) { p.WhileRevalidate = -1 }, "stale: Policy.WhileRevalidate is -1ns, must be ≥ 0"},
 		"IfError below zero":           {func(p *stale.Policy) { p.IfError = -1 }, "stale: Policy.IfError is -1ns, must be ≥ 0"},
+		"Keep below zero":              {func(p *stale.Policy) { p.Keep = -1 }, "stale: Policy.Keep is -1ns, must be ≥ 0"},
 		"Cooldown below zero":          {func(p *stale.Policy) { p.Cooldown = -1 }, "stale: Policy.Cooldown is -1ns, must be ≥ 0"},
 		"Negative below zero":          {func(p *stale.Policy) { p.Negative = -1 }, "stale: Policy.Negative is -1ns, must be ≥ 0"},
 		"Jitter below zero":            {func(p *stale.Policy) { p.Jitter = -0.1 }, "stale: Policy.Jitter is -0.1, must be from 0 to 1"},
