@@ -1,6 +1,7 @@
 package recompute
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -27,7 +28,7 @@ func Hold(ctx context.Context, t *Tasks, lease Lease, since time.Time, ttl time.
 		cancel(err)
 	}
 	return work, func() {
-		cancel(context.Canceled)
+		cancel(cmp.Or(context.Cause(ctx), context.Canceled)) // the parent may just be ending, and not have told us
 		lost.Stop()
 	}
 }
