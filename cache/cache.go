@@ -52,7 +52,7 @@ func New[V any](store Store, o Options[V]) (*Cache[V], error) {
 		locker: o.Locker,
 		o:      o,
 		shape:  shapeOf[V](o.Codec),
-		shared: o.Clone != nil || immutable[V](),
+		shared: o.Clone != nil || immutable[V]() || declared[V](),
 		tasks:  recompute.NewTasks(),
 		clock:  clock{start: time.Now()},
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/bellwether-cache/bellwether/recompute"
+	"github.com/bellwether-cache/bellwether/stale"
 )
 
 // margin is added to the time for which a store remembers that a computation has begun.
@@ -52,8 +53,11 @@ func (r *run[V]) compute(ctx, work context.Context) (answer[V], error) {
 	}
 	i, pass, err := r.work(ctx, context.WithValue(work, fenceKey{}, fence))
 	switch {
-	case errors.Is(err, errGaveUp):
+	case err == errGaveUp:
 		return answer[V]{}, err
+	case err == errAlone:
+		r.tell(ctx, Failure{Fence: fence, Pause: passFor, Pass: true})
+		return answer[V]{passed: true}, err
 	case err != nil:
 		r.fail(ctx, err, fence)
 		return answer[V]{said: ctx.Err() == nil}, err
@@ -71,38 +75,64 @@ func (r *run[V]) alone(ctx context.Context) (answer[V], error) {
 	return a, err // without an election there is no verdict: it is for those who asked before
 }
 
+// errAlone ends a flight whose computation keeps its result to itself.
+var errAlone = fmt.Errorf("%w, nor shared", ErrPass)
+
 // work runs the computation. pass says that its result must not be stored.
 func (r *run[V]) work(ctx, work context.Context) (i item[V], pass bool, err error) {
-	noStore := new(atomic.Bool)
+	wait, release := context.WithCancelCause(ctx)
+	defer release(nil)
+	free, cut, end := recompute.Cut(context.WithValue(work, formerKey{}, r.seen), r.tasks)
+	says := new(verdict)
+	says.pass = func() bool {
+		if cut() {
+			says.alone.Store(true)
+			release(errAlone)
+		}
+		return says.alone.Load()
+	}
 	began := time.Now()
-	v, err := recompute.Call(ctx, r.tasks, func(context.Context) (V, error) {
-		return r.call.compute(context.WithValue(work, verdictKey{}, noStore))
+	v, err := recompute.Call(wait, r.tasks, func(context.Context) (V, error) {
+		defer end()
+		return r.call.compute(context.WithValue(free, verdictKey{}, says))
 	})
 	cost := time.Since(began)
+	if says.alone.Load() {
+		err = errAlone
+	}
 	r.o.Trace.computed(cost, err)
 	absent := notFound(err)
 	if err != nil && !absent {
 		return item[V]{}, false, lost(work, err)
 	}
-	return r.wrap(v, absent, cost), noStore.Load(), nil
+	policy := r.o.Policy
+	if p := says.lasting.Load(); p != nil {
+		policy = *p
+	}
+	return r.wrap(v, absent, cost, policy), says.noStore.Load(), nil
 }
 
 // pass tells the fleet that the answer must not, or can't, be stored.
 func (r *run[V]) pass(ctx context.Context, i item[V], fence Fence, begun moment) answer[V] {
 	r.seal()
 	a := answer[V]{item: i, leader: r.call, asOf: r.clock.now(), passed: true}
-	if fence == 0 {
-		return a
-	}
-	err := r.store.Fail(context.WithoutCancel(ctx), r.call.key, Failure{Fence: fence, Pause: passFor, Pass: true})
-	switch {
-	case errors.Is(err, ErrFenced):
+	if errors.Is(r.tell(ctx, Failure{Fence: fence, Pause: passFor, Pass: true}), ErrFenced) {
 		r.o.Trace.overtaken()
 		a.asOf = begun
-	case err != nil:
-		r.o.Trace.storeFailed("fail", err)
 	}
 	return a
+}
+
+// tell tells the fleet of a computation without a result to share, if there is a fence for it.
+func (r *run[V]) tell(ctx context.Context, f Failure) error {
+	if f.Fence == 0 {
+		return nil
+	}
+	err := r.store.Fail(context.WithoutCancel(ctx), r.call.key, f)
+	if err != nil && !errors.Is(err, ErrFenced) {
+		r.o.Trace.storeFailed("fail", err)
+	}
+	return err
 }
 
 // lost returns errGaveUp if work ended with its lease, else err.
@@ -134,15 +164,11 @@ func (r *run[V]) fail(ctx context.Context, err error, fence Fence) {
 	default:
 		return
 	}
-	if fence != 0 {
-		switch err := r.store.Fail(context.WithoutCancel(ctx), r.call.key, f); {
-		case errors.Is(err, ErrFenced):
-			return // it is of a time before a deletion
-		case err != nil:
-			r.o.Trace.storeFailed("fail", err)
-		case !r.board.hears():
-			return // the store knows; we would not hear of a deletion that ends it
-		}
+	switch err := r.tell(ctx, f); {
+	case errors.Is(err, ErrFenced):
+		return // it is of a time before a deletion
+	case fence != 0 && err == nil && !r.board.hears():
+		return // the store knows; we would not hear of a deletion that ends it
 	}
 	r.cooldown = f.Pause
 }
@@ -157,8 +183,7 @@ func shareable(err error) bool {
 
 // wrap makes an item of a value. Every caller gets what the stored bytes decode to, the computing one too, so that
 // a miss and a hit do not differ.
-func (c *Cache[V]) wrap(v V, absent bool, cost time.Duration) item[V] {
-	policy := c.o.Policy
+func (c *Cache[V]) wrap(v V, absent bool, cost time.Duration, policy stale.Policy) item[V] {
 	if absent {
 		policy = policy.Absent()
 	}
@@ -203,6 +228,9 @@ func (r *run[V]) publish(ctx context.Context, i item[V], fence Fence, begun mome
 		return r.pass(ctx, i, fence, begun)
 	case err == nil:
 		a.item.fence = fence
+		if i.phase() < stale.WhileRevalidate { // nobody else may be served with it: they are not to queue for it
+			r.tell(ctx, Failure{Fence: fence, Pass: true})
+		}
 	case errors.Is(err, ErrFenced):
 		r.o.Trace.overtaken()
 		a.asOf = begun // only those who asked before it began may have it

@@ -174,16 +174,17 @@ func TestAnEntryThatIsNotOursIsAMiss(t *testing.T) {
 		foreign := map[string][]byte{
 			"of another key":          s.sealed("l", "the value"),
 			"of another schema":       number.sealed("k", 1),
-			"of an older version":     forge(func(b []byte) { b[3] = 0 }),
-			"of a newer version":      forge(func(b []byte) { b[3] = 2 }),
+			"of an older version":     forge(func(b []byte) { b[3] = 1 }),
+			"of a newer version":      forge(func(b []byte) { b[3] = 3 }),
 			"with another magic":      forge(func(b []byte) { b[0] = 'b' }),
 			"with an unknown flag":    forge(func(b []byte) { b[4] = 2 }),
 			"with unknown flags":      forge(func(b []byte) { b[4] = 0xff }),
-			"never fresh":             forge(at(37, 0)),
+			"of no use":               forge(func(b []byte) { clear(b[37:69]) }),
 			"of negative freshness":   forge(at(37, math.MaxUint64)),
 			"of a negative window":    forge(at(45, 1<<63)),
 			"of a negative IfError":   forge(at(53, 1<<63)),
-			"of negative cost":        forge(at(61, math.MaxUint64)),
+			"of a negative Keep":      forge(at(61, 1<<63)),
+			"of negative cost":        forge(at(69, math.MaxUint64)),
 			"of a greater length":     cache.ForgeSum(append(slices.Clone(whole), 0)),
 			"of a smaller length":     cache.ForgeSum(slices.Clone(whole[:len(whole)-1])),
 			"of a huge length":        cache.ForgeSum(forgeLength(whole, math.MaxUint32)),
@@ -205,7 +206,7 @@ func TestAnEntryThatIsNotOursIsAMiss(t *testing.T) {
 
 func forgeLength(whole []byte, n uint32) []byte {
 	b := slices.Clone(whole)
-	binary.BigEndian.PutUint32(b[69:], n)
+	binary.BigEndian.PutUint32(b[77:], n)
 	return b
 }
 
@@ -214,7 +215,7 @@ func TestExtremeTimesInAnEntryAreNoTrouble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShelf[string](t)
 		b := s.sealed("k", "v")
-		for _, i := range []int{37, 45, 53, 61} {
+		for _, i := range []int{37, 45, 53, 61, 69} {
 			binary.BigEndian.PutUint64(b[i:], math.MaxInt64)
 		}
 		s.put("k", cache.Forge(b))

@@ -36,7 +36,7 @@ const HeaderSize = headerSize
 // Forge makes the length and the checksum of an envelope right, whatever else is in it.
 func Forge(b []byte) []byte {
 	if len(b) >= headerSize {
-		binary.BigEndian.PutUint32(b[69:], uint32(len(b)-headerSize))
+		binary.BigEndian.PutUint32(b[77:], uint32(len(b)-headerSize))
 	}
 	return ForgeSum(b)
 }
@@ -44,7 +44,7 @@ func Forge(b []byte) []byte {
 // ForgeSum makes the checksum of an envelope right.
 func ForgeSum(b []byte) []byte {
 	if len(b) >= headerSize {
-		binary.BigEndian.PutUint32(b[73:], checksum(b))
+		binary.BigEndian.PutUint32(b[81:], checksum(b))
 	}
 	return b
 }

@@ -99,7 +99,7 @@ func FuzzEnvelope(f *testing.F) {
 	f.Add(whole.Data, false)
 	f.Add(whole.Data, true)
 	f.Add(header, true)
-	f.Add([]byte("BWE\x01"), false)
+	f.Add([]byte("BWE\x02"), false)
 	f.Add([]byte(`{"Title":"net/http"}`), false)
 	for _, data := range seeds(f) {
 		f.Add(append(append([]byte(nil), header...), data...), true)

@@ -3,7 +3,6 @@ package cache
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -34,8 +33,18 @@ func (c *Cache[V]) GetOrCompute(ctx context.Context, key string, compute Compute
 // [recompute.ErrRecursive] when a computation asks for its own key, [ErrClosed], or the error of ctx. Trouble with
 // the store or the locker is not an error: then each process computes for itself.
 func (c *Cache[V]) Lookup(ctx context.Context, key string, compute Compute[V]) (Result[V], error) {
+	return c.answer(ctx, key, compute, false)
+}
+
+// Refresh is a Lookup that takes no stored value for an answer: it computes, or joins the computation under way, here
+// or in another process. What is stored still stands in for an error.
+func (c *Cache[V]) Refresh(ctx context.Context, key string, compute Compute[V]) (Result[V], error) {
+	return c.answer(ctx, key, compute, true)
+}
+
+func (c *Cache[V]) answer(ctx context.Context, key string, compute Compute[V], anew bool) (Result[V], error) {
 	began := time.Now()
-	r, err := c.lookup(ctx, key, compute, began)
+	r, err := c.lookup(ctx, key, compute, anew, began)
 	c.o.Trace.done(r.Outcome, began, err)
 	return r, err
 }
@@ -45,15 +54,8 @@ type call[V any] struct {
 	ctx     context.Context
 	key     Key
 	compute Compute[V]
+	anew    bool // no stored value is an answer
 	asked   moment
-}
-
-// sighting is what a look at the store has led to: an item that can be served, a flight that makes a new one, or an
-// error, with the item that was seen.
-type sighting[V any] struct {
-	item item[V]
-	run  *recompute.Flight[answer[V]]
-	err  error
 }
 
 // note is what a flight tells those who join it.
@@ -62,7 +64,7 @@ type note[V any] struct {
 	seen   item[V]  // what the store had
 }
 
-func (c *Cache[V]) lookup(ctx context.Context, key string, compute Compute[V], began time.Time) (Result[V], error) {
+func (c *Cache[V]) lookup(ctx context.Context, key string, compute Compute[V], anew bool, began time.Time) (Result[V], error) {
 	if compute == nil {
 		return Result[V]{}, errors.New("cache: compute is nil")
 	}
@@ -70,7 +72,10 @@ func (c *Cache[V]) lookup(ctx context.Context, key string, compute Compute[V], b
 	if err != nil {
 		return Result[V]{}, err
 	}
-	q := &call[V]{ctx: ctx, key: k, compute: compute, asked: c.clock.now()}
+	q := &call[V]{ctx: ctx, key: k, compute: compute, anew: anew, asked: c.clock.now()}
+	if anew {
+		return c.seek(ctx, q, sighting[V]{}, false, key, began)
+	}
 	s, found := c.reads.alone(c.tasks, k.Name, func() (sighting[V], bool) { return c.lookPromptly(q) })
 	if found && s.run == nil && s.err == nil {
 		c.revalidate(q, s.item)
@@ -86,9 +91,12 @@ func (c *Cache[V]) seek(ctx context.Context, q *call[V], s sighting[V], found bo
 	for {
 		if !found {
 			var err error
-			q = &call[V]{ctx: ctx, key: q.key, compute: q.compute, asked: c.clock.now()}
+			q = &call[V]{ctx: ctx, key: q.key, compute: q.compute, anew: q.anew, asked: c.clock.now()}
 			if s, err = c.lookTogether(patient, q); err != nil {
 				return c.settle(ctx, patient, key, item[V]{}, err)
+			}
+			if q.anew && s.run == nil && s.err == nil {
+				s = c.begin(q, s.item)
 			}
 		}
 		found = false
@@ -110,96 +118,12 @@ func (c *Cache[V]) seek(ctx context.Context, q *call[V], s sighting[V], found bo
 	}
 }
 
-// lookTogether looks with all who ask at the same time.
-func (c *Cache[V]) lookTogether(ctx context.Context, q *call[V]) (sighting[V], error) {
-	return c.reads.do(ctx, c.tasks, q.key.Name, func() sighting[V] { return c.look(q) })
-}
-
-// look asks the store. A miss starts the flight at once, before the next look is sent, so that those who take that
-// find it; and while a flight is under way for want of anything to serve, there is nothing to ask the store for.
-func (c *Cache[V]) look(q *call[V]) (s sighting[V]) {
-	defer func() {
-		if p := recover(); p != nil { // of a codec or store that is not ours
-			s = sighting[V]{err: fmt.Errorf("cache: reading panicked: %v", p)}
-		}
-	}()
-	if f := c.awaited(q.key.Name); f != nil {
-		return sighting[V]{run: f}
-	}
-	return c.judge(q, c.get(q.ctx, q.key))
-}
-
-// lookPromptly looks on the caller's own goroutine, where the store can be asked so. It says whether that worked.
-func (c *Cache[V]) lookPromptly(q *call[V]) (s sighting[V], ok bool) {
-	defer func() {
-		if p := recover(); p != nil {
-			ok = false // look finds out
-		}
-	}()
-	if c.prompt == nil {
-		return s, false
-	}
-	if f := c.awaited(q.key.Name); f != nil {
-		return sighting[V]{run: f}, true
-	}
-	e, err := c.prompt.GetPromptly(q.ctx, q.key)
-	switch {
-	case err == nil:
-		return c.judge(q, c.readAlone(q.key, e)), true
-	case errors.Is(err, ErrNotFound):
-		return c.judge(q, item[V]{}), true
-	}
-	return s, false
-}
-
-// awaited returns the flight for name that was started for want of anything to serve.
-func (c *Cache[V]) awaited(name string) *recompute.Flight[answer[V]] {
-	if f := c.runs.Find(name); f != nil && !f.Owed() && f.Note.(note[V]).seen.phase() == stale.Expired {
-		return f
-	}
-	return nil
-}
-
-// judge decides what is to be done with what was seen.
-func (c *Cache[V]) judge(q *call[V], seen item[V]) sighting[V] {
-	if seen.phase() >= stale.WhileRevalidate {
-		return sighting[V]{item: seen}
-	}
-	if err := c.failures.cooling(q.key.Name); err != nil {
-		return sighting[V]{item: seen, err: err}
-	}
-	f, err := c.runs.Start(q.ctx, q.key.Name, note[V]{q, seen}, c.run(q, seen))
-	return sighting[V]{item: seen, run: f, err: err}
-}
-
-// abandon ends the flight that a look has started if all who asked for it cancelled meanwhile.
-func (c *Cache[V]) abandon(s sighting[V]) {
-	if s.run == nil {
-		return
-	}
-	gone, cancel := context.WithCancel(context.Background())
-	cancel()
-	_, _ = s.run.Wait(gone) // boards and leaves
-}
-
-// get reads the entry of key. It runs on no caller's time: others share the read.
-func (c *Cache[V]) get(ctx context.Context, key Key) item[V] {
-	e, err := c.store.Get(context.WithoutCancel(ctx), key)
-	switch {
-	case err == nil:
-		return c.read(key, e)
-	case !errors.Is(err, ErrNotFound):
-		c.o.Trace.storeFailed("get", err)
-	}
-	return item[V]{}
-}
-
 // await waits for the flight, unless there is a stale value that spares waiting for somebody else's. It says again
 // if the flight's result is older than the question. What the flight saw is not served: it may have been deleted
 // before the question.
 func (c *Cache[V]) await(ctx context.Context, q *call[V], s sighting[V]) (r Result[V], again bool, err error) {
 	n := s.run.Note.(note[V])
-	if n.leader != q && s.item.phase() == stale.IfError {
+	if n.leader != q && !q.anew && s.item.phase() == stale.IfError {
 		r, err = c.serve(s.item)
 		return r, false, err
 	}
@@ -210,7 +134,7 @@ func (c *Cache[V]) await(ctx context.Context, q *call[V], s sighting[V]) (r Resu
 		return r, false, err
 	case errors.Is(err, recompute.ErrAbandoned) && !a.said && ctx.Err() == nil:
 		return r, true, nil // the others have gone, we have not
-	case errors.Is(err, errOthers) && s.item.phase() == stale.IfError:
+	case errors.Is(err, errOthers) && !q.anew && s.item.phase() == stale.IfError:
 		r, err = c.serve(s.item)
 		return r, false, err
 	case errors.Is(err, errOthers), n.leader != q && n.leader.own(err) && ctx.Err() == nil:
@@ -260,7 +184,7 @@ func (c *Cache[V]) settle(ctx, patient context.Context, key string, seen item[V]
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
 		return Result[V]{}, ctx.Err() // nobody is there to serve
-	case notFound(err):
+	case notFound(err), err == errAlone:
 		return Result[V]{}, err
 	case ctx.Err() == nil && patient.Err() != nil:
 		err = recompute.ErrBusy

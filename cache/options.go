@@ -38,7 +38,7 @@ type Options[V any] struct {
 
 	// Clone copies a value for one more caller. Without it, each caller gets a copy decoded from the stored
 	// bytes, unless V holds nothing that can be changed through a copy (strings, numbers, arrays and structs of
-	// such): that is always right but costs a decoding for each caller. If callers never change their values,
+	// such, or values with a method Immutable()): that is always right but costs a decoding for each caller. If callers never change their values,
 	// give func(v V) V { return v }.
 	Clone func(V) V
 

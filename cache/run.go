@@ -34,6 +34,7 @@ type run[V any] struct {
 	call     *call[V]
 	seen     item[V]
 	behind   bool // nobody waits for it: a stale value was served
+	spared   bool // there is something to serve, so that nobody need wait for another process
 	seal     func()
 	cooldown time.Duration // how long the fleet is not to try again, since the store has taken in a failure
 	gaveUp   bool          // the computation ended with its lease, once
@@ -42,14 +43,18 @@ type run[V any] struct {
 
 func (c *Cache[V]) run(q *call[V], seen item[V]) recompute.Work[answer[V]] {
 	return func(ctx context.Context, seal func()) (answer[V], error) {
-		r := &run[V]{Cache: c, call: q, seen: seen, seal: seal, behind: seen.phase() >= stale.WhileRevalidate}
+		r := &run[V]{Cache: c, call: q, seen: seen, seal: seal}
+		if !q.anew {
+			r.behind, r.spared = seen.phase() >= stale.WhileRevalidate, seen.phase() >= stale.IfError
+		}
 		a, err := r.elect(ctx)
 		switch {
 		case err == errOthers && r.behind:
 			c.failures.rest(q.key.Name, c.o.Lease) // or each stale read asks for the lease again
 		case err == errOthers:
-		case a.passed && r.behind:
+		case (a.passed || err == errAlone) && r.behind:
 			c.failures.rest(q.key.Name, passFor)
+		case a.passed, err == errAlone:
 		case r.behind || !q.own(err):
 			c.failures.note(q.key.Name, err, r.cooldown)
 		}
@@ -74,7 +79,7 @@ func (r *run[V]) elect(ctx context.Context) (answer[V], error) {
 			return r.alone(ctx)
 		case err != errHeld:
 			return a, err
-		case r.spared():
+		case r.spared:
 			return answer[V]{}, errOthers
 		}
 		switch a, ok, err := r.follow(ctx, w, pause); {
@@ -116,9 +121,6 @@ func (r *run[V]) acquire(ctx context.Context) (recompute.Lease, error) {
 	defer cancel()
 	return r.locker.Acquire(ctx, r.call.key.Name, r.o.Lease)
 }
-
-// spared says whether there is something to serve, so that nobody need wait for another process.
-func (r *run[V]) spared() bool { return r.behind || r.seen.phase() == stale.IfError }
 
 // lead computes under the lease. If it is lost and nobody has taken it, or lost again, a locker that can't keep leases
 // must not keep us from ever finishing: then we begin again without one, and the fence is protection enough.

@@ -71,6 +71,11 @@ func custom(t reflect.Type) bool {
 // immutable says whether a V can't be changed through a copy of it.
 func immutable[V any]() bool { return fixed(reflect.TypeFor[V]()) }
 
+// declared says whether V has a method Immutable, which says that its values are never changed.
+func declared[V any]() bool {
+	return reflect.TypeFor[V]().Implements(reflect.TypeFor[interface{ Immutable() }]())
+}
+
 func fixed(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Array:

@@ -55,9 +55,6 @@ type Failure struct {
 	Pass  bool          // it did not fail, but its result must not be stored: for Pause each process is on its own
 }
 
-// ErrPass is what Begin returns, and a Failed event carries, while the answers of a key must not be stored.
-var ErrPass = errors.New("cache: the answer must not be stored")
-
 // FailedError is the failure of a computation of another process, or of an earlier one of this process while
 // Policy.Cooldown lasts. Of the error itself only the text is left.
 type FailedError struct{ Text string }

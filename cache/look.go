@@ -1,0 +1,107 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/bellwether-cache/bellwether/recompute"
+	"github.com/bellwether-cache/bellwether/stale"
+)
+
+// sighting is what a look at the store has led to: an item that can be served, a flight that makes a new one, or an
+// error, with the item that was seen.
+type sighting[V any] struct {
+	item item[V]
+	run  *recompute.Flight[answer[V]]
+	err  error
+}
+
+// lookTogether looks with all who ask at the same time.
+func (c *Cache[V]) lookTogether(ctx context.Context, q *call[V]) (sighting[V], error) {
+	return c.reads.do(ctx, c.tasks, q.key.Name, func() sighting[V] { return c.look(q) })
+}
+
+// look asks the store. A miss starts the flight at once, before the next look is sent, so that those who take that
+// find it; and while a flight is under way for want of anything to serve, there is nothing to ask the store for.
+func (c *Cache[V]) look(q *call[V]) (s sighting[V]) {
+	defer func() {
+		if p := recover(); p != nil { // of a codec or store that is not ours
+			s = sighting[V]{err: fmt.Errorf("cache: reading panicked: %v", p)}
+		}
+	}()
+	if f := c.awaited(q.key.Name); f != nil {
+		return sighting[V]{run: f}
+	}
+	return c.judge(q, c.get(q.ctx, q.key))
+}
+
+// lookPromptly looks on the caller's own goroutine, where the store can be asked so. It says whether that worked.
+func (c *Cache[V]) lookPromptly(q *call[V]) (s sighting[V], ok bool) {
+	defer func() {
+		if p := recover(); p != nil {
+			ok = false // look finds out
+		}
+	}()
+	if c.prompt == nil {
+		return s, false
+	}
+	if f := c.awaited(q.key.Name); f != nil {
+		return sighting[V]{run: f}, true
+	}
+	e, err := c.prompt.GetPromptly(q.ctx, q.key)
+	switch {
+	case err == nil:
+		return c.judge(q, c.readAlone(q.key, e)), true
+	case errors.Is(err, ErrNotFound):
+		return c.judge(q, item[V]{}), true
+	}
+	return s, false
+}
+
+// awaited returns the flight for name that was started for want of anything to serve.
+func (c *Cache[V]) awaited(name string) *recompute.Flight[answer[V]] {
+	if f := c.runs.Find(name); f != nil && !f.Owed() && f.Note.(note[V]).seen.phase() == stale.Expired {
+		return f
+	}
+	return nil
+}
+
+// judge decides what is to be done with what was seen.
+func (c *Cache[V]) judge(q *call[V], seen item[V]) sighting[V] {
+	if seen.phase() >= stale.WhileRevalidate {
+		return sighting[V]{item: seen}
+	}
+	return c.begin(q, seen)
+}
+
+// begin joins the flight for what was seen, or starts one.
+func (c *Cache[V]) begin(q *call[V], seen item[V]) sighting[V] {
+	if err := c.failures.cooling(q.key.Name); err != nil {
+		return sighting[V]{item: seen, err: err}
+	}
+	f, err := c.runs.Start(q.ctx, q.key.Name, note[V]{q, seen}, c.run(q, seen))
+	return sighting[V]{item: seen, run: f, err: err}
+}
+
+// abandon ends the flight that a look has started if all who asked for it cancelled meanwhile.
+func (c *Cache[V]) abandon(s sighting[V]) {
+	if s.run == nil {
+		return
+	}
+	gone, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, _ = s.run.Wait(gone) // boards and leaves
+}
+
+// get reads the entry of key. It runs on no caller's time: others share the read.
+func (c *Cache[V]) get(ctx context.Context, key Key) item[V] {
+	e, err := c.store.Get(context.WithoutCancel(ctx), key)
+	switch {
+	case err == nil:
+		return c.read(key, e)
+	case !errors.Is(err, ErrNotFound):
+		c.o.Trace.storeFailed("get", err)
+	}
+	return item[V]{}
+}
