@@ -27,6 +27,7 @@ const (
 	msgpack      = "github.com/vmihailenco/msgpack/v5"
 	singleflight = "golang.org/x/sync/singleflight"
 	gobreaker    = "github.com/sony/gobreaker/v2"
+	otter        = "github.com/maypok86/otter/v2"
 	testify      = "github.com/stretchr/testify"
 )
 
@@ -50,7 +51,7 @@ var floors = map[string]row{
 		ours: []string{"cache", "recompute", "stale"}, others: []string{testify}},
 
 	"cache": {floor: 1, says: "answers from a store and recomputes what is missing.",
-		ours: []string{"recompute", "stale"}, others: []string{msgpack}},
+		ours: []string{"recompute", "stale"}, others: []string{msgpack, otter}},
 	"recompute/redislock": {floor: 1, says: "grants leases from a Redis server.",
 		ours: []string{"recompute"}, others: []string{goRedis, gobreaker}},
 	"recompute/recomputetest": {floor: 1, suite: true,
@@ -83,6 +84,7 @@ func TestTheTableItselfKeepsTheFloors(t *testing.T) {
 		msgpack:      {"cache"},
 		singleflight: {"recompute"},
 		gobreaker:    {"recompute/redislock"},
+		otter:        {"cache"},
 		testify:      {"cache/cachetest", "recompute/recomputetest"},
 	}, doors)
 }

@@ -190,7 +190,7 @@ func (h *history) judge(r reply, asked time.Duration, trouble bool) error {
 		return fmt.Errorf("a hit is fresh: %s", says)
 	case (r.Outcome == cache.Computed || r.Outcome == cache.Collapsed) && age > r.took:
 		return fmt.Errorf("was there before it was asked for: %s", says)
-	case r.Outcome == cache.Stale && age < time.Duration(float64(p.Fresh)*(1-p.Jitter)):
+	case r.Outcome == cache.Stale && age < time.Duration(float64(p.Fresh)*(1-p.Jitter)) && !h.broken.Load(): // or the last known one
 		return fmt.Errorf("not stale: %s", says)
 	case age >= soft+p.IfError && r.Outcome != cache.Computed && r.Outcome != cache.Collapsed:
 		return fmt.Errorf("beyond all windows: %s", says)

@@ -37,7 +37,8 @@ type Cache[V any] struct {
 	board    board
 	failures failures
 	repairs  repairs
-	clock    clock
+	clock    *clock
+	near     *near
 	closed   atomic.Bool
 }
 
@@ -54,8 +55,9 @@ func New[V any](store Store, o Options[V]) (*Cache[V], error) {
 		shape:  shapeOf[V](o.Codec),
 		shared: o.Clone != nil || immutable[V]() || declared[V](),
 		tasks:  recompute.NewTasks(),
-		clock:  clock{start: time.Now()},
+		clock:  &clock{start: time.Now()},
 	}
+	c.near = newNear(c.clock, o.Near)
 	c.prompt, _ = store.(Prompter)
 	c.runs = recompute.NewGroup[answer[V]](c.tasks, o.Limit)
 	c.reads.unwanted = c.abandon
@@ -82,6 +84,7 @@ func (c *Cache[V]) Oldest() time.Duration { return c.tasks.Oldest() }
 
 // hear takes in what the store announces.
 func (c *Cache[V]) hear(e Event) {
+	c.near.hear(e)
 	switch e.Kind {
 	case Deleted:
 		c.forget(e.Key.Name) // whoever asks from now on must not get what began before

@@ -42,7 +42,10 @@ func (r *run[V]) compute(ctx, work context.Context) (answer[V], error) {
 		return answer[V]{}, errPassed
 	case err != nil:
 		r.o.Trace.storeFailed("begin", err)
-		fence = 0
+		if r.behind && r.seen.unpublished && r.seen.windows.Phase(r.seen.now()) == stale.Fresh {
+			return answer[V]{}, errInVain
+		}
+		fence, r.begin = 0, err
 	case e.Data != nil:
 		if i := r.read(r.call.key, e); r.usable(i) {
 			return answer[V]{item: i, asOf: asOf}, nil
@@ -217,6 +220,9 @@ func (r *run[V]) publish(ctx context.Context, i item[V], fence Fence, begun mome
 		return r.pass(ctx, i, fence, begun) // there is nothing to write, nor to remove
 	}
 	a := answer[V]{item: i, leader: r.call}
+	if fence == 0 {
+		r.keep(w, begun, r.begin)
+	}
 	r.seal()
 	a.asOf = r.clock.now()
 	if fence == 0 {
@@ -228,6 +234,7 @@ func (r *run[V]) publish(ctx context.Context, i item[V], fence Fence, begun mome
 		return r.pass(ctx, i, fence, begun)
 	case err == nil:
 		a.item.fence = fence
+		r.near.keep(r.call.key.Name, &known{entry: Entry{Data: w.Data, Fence: fence}}, begun)
 		if i.phase() < stale.WhileRevalidate { // nobody else may be served with it: they are not to queue for it
 			r.tell(ctx, Failure{Fence: fence, Pass: true})
 		}
@@ -239,8 +246,17 @@ func (r *run[V]) publish(ctx context.Context, i item[V], fence Fence, begun mome
 		return r.pass(ctx, i, fence, begun)
 	default: // no verdict either, and all who wait are not to compute again because the store has gone
 		r.o.Trace.storeFailed("set", err)
+		r.keep(w, begun, err)
 	}
 	return a
+}
+
+// keep remembers in this process what could not be published.
+func (r *run[V]) keep(w Write, begun moment, why error) {
+	if w.Data != nil {
+		k := &known{entry: Entry{Data: w.Data, Fence: w.Fence}, unpublished: true, refused: errors.Is(why, ErrRefused)}
+		r.near.keep(r.call.key.Name, k, begun)
+	}
 }
 
 // write returns what the store is asked to put for the item: nothing, if it is useful for no time.

@@ -54,3 +54,9 @@ func (c *Cache[V]) SchemaOf() string { return c.shape }
 
 // NameOf returns where a key's entry is.
 func NameOf(key string) string { return nameOf(key) }
+
+// Near returns how much is kept of last known values.
+func (c *Cache[V]) Near() (bytes, entries int) {
+	c.near.entries.CleanUp()
+	return int(c.near.entries.WeightedSize()), c.near.entries.EstimatedSize()
+}

@@ -20,6 +20,9 @@ type item[V any] struct {
 	age     time.Duration // at the time at
 	at      time.Time
 	taken   *atomic.Bool // whether value was given away; nil if there is only one who can get it
+
+	local       bool // it is the last known one
+	unpublished bool // and the store does not have it
 }
 
 // now returns the age of the item by now.
@@ -29,7 +32,11 @@ func (i item[V]) phase() stale.Phase {
 	if !i.found {
 		return stale.Expired
 	}
-	return i.windows.Phase(i.now())
+	phase := i.windows.Phase(i.now())
+	if i.unpublished { // it is still to be published
+		phase = min(phase, stale.WhileRevalidate)
+	}
+	return phase
 }
 
 // read makes an item of an entry. Whatever does not check out is a miss.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/bellwether-cache/bellwether/recompute"
 	"github.com/bellwether-cache/bellwether/stale"
@@ -22,6 +23,27 @@ func (c *Cache[V]) lookTogether(ctx context.Context, q *call[V]) (sighting[V], e
 	return c.reads.do(ctx, c.tasks, q.key.Name, func() sighting[V] { return c.look(q) })
 }
 
+// soon is how long a caller waits for the store who has a last known value.
+const soon = 50 * time.Millisecond
+
+// lookSoon is lookTogether, except that it serves the last known value if the store takes its time. (It has had 50 ms
+// before, if it can be asked promptly.)
+func (c *Cache[V]) lookSoon(ctx context.Context, q *call[V]) (sighting[V], error) {
+	if q.anew || c.near.find(q.key.Name) == nil || !c.board.hears() {
+		return c.lookTogether(ctx, q)
+	}
+	hurried, cancel := context.WithTimeout(ctx, soon)
+	defer cancel()
+	s, err := c.lookTogether(hurried, q)
+	if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+		return s, err
+	}
+	if i := c.standIn(q.key, err); i.phase() >= stale.WhileRevalidate {
+		return sighting[V]{item: i}, nil
+	}
+	return c.lookTogether(ctx, q)
+}
+
 // look asks the store. A miss starts the flight at once, before the next look is sent, so that those who take that
 // find it; and while a flight is under way for want of anything to serve, there is nothing to ask the store for.
 func (c *Cache[V]) look(q *call[V]) (s sighting[V]) {
@@ -33,7 +55,11 @@ func (c *Cache[V]) look(q *call[V]) (s sighting[V]) {
 	if f := c.awaited(q.key.Name); f != nil {
 		return sighting[V]{run: f}
 	}
-	return c.judge(q, c.get(q.ctx, q.key))
+	i, err := c.get(q.ctx, q.key)
+	if err != nil {
+		i = c.standIn(q.key, err)
+	}
+	return c.judge(q, i)
 }
 
 // lookPromptly looks on the caller's own goroutine, where the store can be asked so. It says whether that worked.
@@ -52,9 +78,13 @@ func (c *Cache[V]) lookPromptly(q *call[V]) (s sighting[V], ok bool) {
 	e, err := c.prompt.GetPromptly(q.ctx, q.key)
 	switch {
 	case err == nil:
-		return c.judge(q, c.readAlone(q.key, e)), true
+		i := c.readAlone(q.key, e)
+		if i.found {
+			c.near.saw(q.key.Name, e, q.asked)
+		}
+		return c.judge(q, i), true
 	case errors.Is(err, ErrNotFound):
-		return c.judge(q, item[V]{}), true
+		return c.judge(q, c.standIn(q.key, err)), true
 	}
 	return s, false
 }
@@ -95,13 +125,18 @@ func (c *Cache[V]) abandon(s sighting[V]) {
 }
 
 // get reads the entry of key. It runs on no caller's time: others share the read.
-func (c *Cache[V]) get(ctx context.Context, key Key) item[V] {
+func (c *Cache[V]) get(ctx context.Context, key Key) (item[V], error) {
+	asOf := c.clock.now()
 	e, err := c.store.Get(context.WithoutCancel(ctx), key)
 	switch {
 	case err == nil:
-		return c.read(key, e)
+		i := c.read(key, e)
+		if i.found {
+			c.near.saw(key.Name, e, asOf)
+		}
+		return i, nil
 	case !errors.Is(err, ErrNotFound):
 		c.o.Trace.storeFailed("get", err)
 	}
-	return item[V]{}
+	return item[V]{}, err
 }

@@ -92,7 +92,7 @@ func (c *Cache[V]) seek(ctx context.Context, q *call[V], s sighting[V], found bo
 		if !found {
 			var err error
 			q = &call[V]{ctx: ctx, key: q.key, compute: q.compute, anew: q.anew, asked: c.clock.now()}
-			if s, err = c.lookTogether(patient, q); err != nil {
+			if s, err = c.lookSoon(patient, q); err != nil {
 				return c.settle(ctx, patient, key, item[V]{}, err)
 			}
 			if q.anew && s.run == nil && s.err == nil {
@@ -156,6 +156,9 @@ func (c *Cache[V]) await(ctx context.Context, q *call[V], s sighting[V]) (r Resu
 // revalidate starts a flight behind the answer if the item is stale, or early by chance (XFetch).
 func (c *Cache[V]) revalidate(q *call[V], i item[V]) {
 	if i.phase() == stale.Fresh {
+		if i.local {
+			return // the store is asked in vain
+		}
 		policy := i.windows
 		policy.Beta = c.o.Policy.Beta
 		if !policy.Early(i.now(), i.cost, 1-rand.Float64()) {
@@ -173,7 +176,7 @@ func (c *Cache[V]) serve(i item[V]) (Result[V], error) {
 		return Result[V]{}, ErrNotFound
 	}
 	r := Result[V]{Value: c.copyOf(i), Outcome: Stale, Age: max(0, i.now())}
-	if i.phase() == stale.Fresh {
+	if i.phase() == stale.Fresh && !i.local {
 		r.Outcome = Hit
 	}
 	return r, nil

@@ -49,6 +49,12 @@ type Options[V any] struct {
 	// StaleIf says whether a stale value may stand in for an error. Default: for every error.
 	StaleIf func(err error) bool
 
+	// Near is how many bytes of last known values this process keeps, to serve them as stale while the store can't be
+	// reached, and so that what is computed then is computed once in its lifetime. They take no part otherwise. A value that
+	// was deleted is not served if this process has heard of it; it hears no more than the store can
+	// tell. Default 32 MiB; -1: none.
+	Near int
+
 	// Trace tells what happens inside.
 	Trace Trace
 }
@@ -57,6 +63,7 @@ const (
 	defaultLimit = 30 * time.Second
 	defaultLease = 2 * time.Second
 	leastLease   = 30 * time.Millisecond
+	defaultNear  = 32 << 20
 )
 
 // complete fills in the defaults and reports all options that can't work.
@@ -64,6 +71,7 @@ func (o Options[V]) complete(store Store) (Options[V], error) {
 	o.Limit = cmp.Or(o.Limit, defaultLimit)
 	o.Wait = cmp.Or(o.Wait, o.Limit)
 	o.Lease = cmp.Or(o.Lease, defaultLease)
+	o.Near = cmp.Or(o.Near, defaultNear)
 	faults := []error{o.Policy.Validate()}
 	if o.Limit < 0 {
 		faults = append(faults, fmt.Errorf("cache: Options.Limit is %v, must be positive (0: %v)", o.Limit, defaultLimit))
@@ -73,6 +81,9 @@ func (o Options[V]) complete(store Store) (Options[V], error) {
 	}
 	if o.Lease < leastLease {
 		faults = append(faults, fmt.Errorf("cache: Options.Lease is %v, must be at least %v (0: %v)", o.Lease, leastLease, defaultLease))
+	}
+	if o.Near < -1 {
+		faults = append(faults, fmt.Errorf("cache: Options.Near is %d, must be a number of bytes (0: %d; -1: none)", o.Near, defaultNear))
 	}
 	if isNil(store) {
 		faults = append(faults, errors.New("cache: the store is nil: give one, such as redisstore.New(…) or cache.NewMemory()"))

@@ -3,6 +3,7 @@ package cache
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/bellwether-cache/bellwether/recompute"
@@ -20,6 +21,12 @@ type answer[V any] struct {
 
 // errOthers ends a flight that would have had to wait for another process, but need not: there is something to serve.
 var errOthers = errors.New("cache: another process computes")
+
+// errInVain ends a flight behind a value that is fresh but not published, since it still can't be.
+var errInVain = fmt.Errorf("%w: the store takes nothing", errOthers)
+
+// inVainFor is how long the next attempt to publish such a value is put off.
+const inVainFor = 250 * time.Millisecond
 
 // Why an attempt did not end in a computation. They are compared as they are: a computation may return anything.
 var (
@@ -39,6 +46,7 @@ type run[V any] struct {
 	cooldown time.Duration // how long the fleet is not to try again, since the store has taken in a failure
 	gaveUp   bool          // the computation ended with its lease, once
 	left     time.Duration // until the other's lease runs out, if it is not renewed
+	begin    error         // why there is no fence
 }
 
 func (c *Cache[V]) run(q *call[V], seen item[V]) recompute.Work[answer[V]] {
@@ -49,6 +57,8 @@ func (c *Cache[V]) run(q *call[V], seen item[V]) recompute.Work[answer[V]] {
 		}
 		a, err := r.elect(ctx)
 		switch {
+		case err == errInVain && r.behind:
+			c.failures.rest(q.key.Name, inVainFor)
 		case err == errOthers && r.behind:
 			c.failures.rest(q.key.Name, c.o.Lease) // or each stale read asks for the lease again
 		case err == errOthers:
@@ -155,7 +165,7 @@ func (r *run[V]) follow(ctx context.Context, w *waiter, pause time.Duration) (an
 		}
 	}
 	asOf := r.clock.now()
-	i := r.get(ctx, r.call.key)
+	i, _ := r.get(ctx, r.call.key)
 	return answer[V]{item: i, asOf: asOf}, r.usable(i), nil
 }
 

@@ -17,6 +17,11 @@ var (
 	ErrFenced = errors.New("cache: a later write or deletion stands")
 	// ErrTooBig is a store's refusal of a value over its maximum size.
 	ErrTooBig = errors.New("cache: the value is over the store's maximum size")
+	// ErrUnreachable is in the errors of a store that, as far as it can tell, nobody can reach: the connection is
+	// refused, or there is no answer. One whose connection broke can perhaps be reached by others.
+	ErrUnreachable = errors.New("cache: the store can't be reached")
+	// ErrRefused is in the errors of a store that answers but takes no writes.
+	ErrRefused = errors.New("cache: the store takes no writes")
 	// ErrClosed says that the cache was closed.
 	ErrClosed = recompute.ErrClosed
 )
@@ -61,7 +66,8 @@ type FailedError struct{ Text string }
 
 func (e *FailedError) Error() string { return "cache: the computation failed: " + e.Text }
 
-// Store remembers. Every method has a time budget of its own. Implementations pass [cachetest.TestStore].
+// Store remembers. Every method has a time budget of its own. Errors wrap [ErrUnreachable] and [ErrRefused] where they
+// apply: only then can last known values stand in for the store. Implementations pass [cachetest.TestStore].
 //
 // [cachetest.TestStore]: https://pkg.go.dev/github.com/bellwether-cache/bellwether/cache/cachetest
 type Store interface {
@@ -107,7 +113,7 @@ type Watcher interface {
 type Event struct {
 	Kind  EventKind
 	Key   Key   // the name; the schema for Published and Failed
-	Entry Entry // for Published, if it came along: what was written; for Failed only the age
+	Entry Entry // for Published what was written, or its fence alone, or nothing; for Failed only the age
 	Err   error // for Failed a *FailedError or ErrPass; for Disconnected the reason
 }
 

@@ -83,25 +83,34 @@ func open(t *testing.T, s cache.Store, o cache.Options[string]) *cache.Cache[str
 }
 
 // Case 38.
-func TestWithoutTheStoreEachWaveIsComputedOncePerProcess(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := &broken{Memory: cache.NewMemory()}
-		store.down.Store(true)
-		c := open(t, store, cache.Options[string]{Policy: stale.Policy{Fresh: time.Minute}})
-		compute, runs := tallied(100*time.Millisecond, "v")
-		for range 3 {
-			var callers sync.WaitGroup
-			for range 100 {
-				callers.Go(func() {
-					v, err := c.GetOrCompute(t.Context(), "k", compute)
-					assert.NoError(t, err)
-					assert.Equal(t, "v", v)
-				})
-			}
-			callers.Wait()
-		}
-		assert.EqualValues(t, 3, runs.Load())
-	})
+func TestWithoutTheStoreAValueIsComputedOncePerProcessAndLifetime(t *testing.T) {
+	for says, near := range map[string]int{"with last known values": 0, "without": -1} {
+		t.Run(says, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := &broken{Memory: cache.NewMemory()}
+				store.down.Store(true)
+				c := open(t, store, cache.Options[string]{Policy: stale.Policy{Fresh: time.Minute}, Near: near})
+				compute, runs := tallied(100*time.Millisecond, "v")
+				for range 10 {
+					var callers sync.WaitGroup
+					for range 100 {
+						callers.Go(func() {
+							v, err := c.GetOrCompute(t.Context(), "k", compute)
+							assert.NoError(t, err)
+							assert.Equal(t, "v", v)
+						})
+					}
+					callers.Wait()
+					time.Sleep(20 * time.Second)
+				}
+				if want := int64(4); near == 0 {
+					assert.Equal(t, want, runs.Load(), "once in each lifetime")
+				} else {
+					assert.EqualValues(t, 10, runs.Load(), "once for each wave")
+				}
+			})
+		})
+	}
 }
 
 func TestADeletionThatFailedIsRepeatedUnlessSomethingNewerWasWritten(t *testing.T) {

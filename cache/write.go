@@ -103,6 +103,7 @@ func (c *Cache[V]) Delete(ctx context.Context, keys ...string) error {
 func (c *Cache[V]) forget(names ...string) {
 	for _, name := range names {
 		c.runs.Forget(name)
+		c.near.drop(name)
 		c.failures.drop(name)
 	}
 }

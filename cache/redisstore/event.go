@@ -7,7 +7,7 @@ import (
 
 // The store's own kinds of message.
 const (
-	published redislock.Kind = 'P' // body: the schema, and the entry if it is small
+	published redislock.Kind = 'P' // body: the schema, and the entry if it is small, else its stamp
 	failed    redislock.Kind = 'F' // body: the schema, the time in 16 digits, the text of the error
 	deleted   redislock.Kind = 'D' // no body
 )
@@ -45,6 +45,9 @@ func (s *Store) event(m redislock.Message, err error) (cache.Event, bool) {
 	default:
 		if _, published, ok := stamp(body); ok && published <= now { // else the clock has jumped: look
 			e.Entry = entry(body, now)
+			if len(e.Entry.Data) == 0 {
+				e.Entry.Data = nil // it was too long to come along
+			}
 		}
 	}
 	return e, true

@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -28,7 +29,7 @@ func (s *Store) Get(ctx context.Context, key cache.Key) (cache.Entry, error) {
 		return s.rdb.HGet(ctx, s.space.Key("v", key.Name), key.Schema).Bytes()
 	})
 	if err != nil {
-		return cache.Entry{}, absent(err)
+		return cache.Entry{}, state(absent(err))
 	}
 	e := entry(data, s.clock.now())
 	if e.Age < 0 { // the server's clock is ahead of what we know, or the entry is not to be believed
@@ -60,7 +61,7 @@ func (s *Store) getWithTime(ctx context.Context, key cache.Key) (cache.Entry, er
 	sent := time.Now()
 	reply, err := s.steps.Read(ctx, getScript, []string{s.space.Key("v", key.Name)}, key.Schema).Slice()
 	if err != nil {
-		return cache.Entry{}, absent(err)
+		return cache.Entry{}, state(absent(err))
 	}
 	now := s.clock.observe(sent, number(at(reply, 0)))
 	data, ok := at(reply, 1).(string)
@@ -74,6 +75,17 @@ func (s *Store) getWithTime(ctx context.Context, key cache.Key) (cache.Entry, er
 func absent(err error) error {
 	if errors.Is(err, redis.Nil) || strings.Contains(err.Error(), "WRONGTYPE") {
 		return cache.ErrNotFound
+	}
+	return err
+}
+
+// state adds to an error what it says of the server.
+func state(err error) error {
+	switch {
+	case redislock.Unreachable(err):
+		return fmt.Errorf("%w: %w", cache.ErrUnreachable, err)
+	case redislock.Refused(err):
+		return fmt.Errorf("%w: %w", cache.ErrRefused, err)
 	}
 	return err
 }

@@ -29,6 +29,6 @@ end
 redis.pcall('HSET', KEYS[2], 'of:' .. ARGV[1], ARGV[2])
 redis.call('HDEL', KEYS[2], 'until:' .. ARGV[1], 'error:' .. ARGV[1])
 if ARGV[5] == '1' then redis.pcall('HSET', KEYS[2], 'bar', ARGV[2]) end
-if #entry > tonumber(ARGV[8]) then entry = '' end
+if #entry > tonumber(ARGV[8]) then entry = string.sub(entry, 1, 40) end -- the stamp alone
 redis.pcall('PUBLISH', ARGV[6], ARGV[7] .. entry)
 return {1, string.format('%.0f', now)}

@@ -37,7 +37,7 @@ func (s *Store) Begin(ctx context.Context, key cache.Key, seen cache.Fence, hold
 	sent := time.Now()
 	reply, err := s.steps.Write(ctx, beginScript, s.keys(key.Name), key.Schema, int64(seen), hold.Milliseconds()).Slice()
 	if err != nil {
-		return 0, cache.Entry{}, fmt.Errorf("redisstore: begin: %w", err)
+		return 0, cache.Entry{}, fmt.Errorf("redisstore: begin: %w", state(err))
 	}
 	now := s.clock.observe(sent, number(at(reply, 1)))
 	fence := cache.Fence(number(at(reply, 0)))
@@ -69,7 +69,7 @@ func (s *Store) Set(ctx context.Context, key cache.Key, w cache.Write) error {
 	reply, err := s.steps.Write(ctx, setScript, s.keys(key.Name),
 		key.Schema, int64(w.Fence), max(ttl, 1), w.Data, sole, s.hub.Channel(), head, pushed).Slice()
 	if err != nil {
-		return fmt.Errorf("redisstore: set: %w", err)
+		return fmt.Errorf("redisstore: set: %w", state(err))
 	}
 	s.clock.observe(sent, number(at(reply, 1)))
 	if at(reply, 0) != int64(1) {
@@ -89,7 +89,7 @@ func (s *Store) Fail(ctx context.Context, key cache.Key, f cache.Failure) error 
 		key.Schema, int64(f.Fence), f.Pause.Milliseconds(), text, s.hub.Channel(), head).Int()
 	switch {
 	case err != nil:
-		return fmt.Errorf("redisstore: fail: %w", err)
+		return fmt.Errorf("redisstore: fail: %w", state(err))
 	case got != 1:
 		return cache.ErrFenced
 	}
@@ -118,7 +118,7 @@ func (s *Store) Delete(ctx context.Context, ago time.Duration, names ...string) 
 		err := s.steps.Erase(ctx, deleteScript, s.keys(name),
 			memory.Milliseconds(), s.hub.Channel(), note, ago.Milliseconds()).Err()
 		if err != nil {
-			faults = append(faults, fmt.Errorf("redisstore: delete %q: %w", name, err))
+			faults = append(faults, fmt.Errorf("redisstore: delete %q: %w", name, state(err)))
 		}
 	}
 	return errors.Join(faults...)

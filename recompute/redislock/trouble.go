@@ -3,6 +3,7 @@ package redislock
 import (
 	"context"
 	"errors"
+	"net"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -18,11 +19,31 @@ const (
 	refusing                   // it answers, but takes no writes
 )
 
+// Unreachable says whether an error of a step means that nobody can reach the server, as far as can be told from here:
+// the connection is refused, there is no answer within the budget, or the server says that it can't answer anybody. A
+// connection that broke does not mean that, nor does a refused password.
+func Unreachable(err error) bool {
+	dial, timeout, reply := (*net.OpError)(nil), net.Error(nil), redis.Error(nil)
+	switch {
+	case errors.As(err, &reply):
+		return containsAny(err.Error(), servesNobody)
+	case errors.Is(err, redis.ErrPoolTimeout):
+		return false
+	case errors.Is(err, ErrBudget), errors.As(err, &dial) && dial.Op == "dial":
+		return true
+	}
+	return errors.As(err, &timeout) && timeout.Timeout()
+}
+
+// Refused says whether an error of a step means that the server answers but takes no writes.
+func Refused(err error) bool {
+	return err != nil && classify(context.Background(), err) == refusing
+}
+
 // The beginnings of replies that mean trouble. They can stand inside an error of a script.
 var (
-	cannotAnswer = []string{
-		"LOADING ", "MASTERDOWN ", "CLUSTERDOWN ", "TRYAGAIN ", "BUSY ", "NOAUTH ", "WRONGPASS ", "max number of clients",
-	}
+	servesNobody  = []string{"LOADING ", "MASTERDOWN ", "CLUSTERDOWN ", "TRYAGAIN ", "BUSY "}
+	cannotAnswer  = append([]string{"NOAUTH ", "WRONGPASS ", "max number of clients"}, servesNobody...)
 	takesNoWrites = []string{"READONLY ", "OOM ", "MISCONF ", "NOREPLICAS ", "NOPERM "}
 )
 

@@ -1,0 +1,219 @@
+package cache_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/bellwether-cache/bellwether/cache"
+	"github.com/bellwether-cache/bellwether/stale"
+)
+
+// outage is a store that fails in a way that a test chooses, and whose events may be lost.
+type outage struct {
+	*shim
+	why  atomic.Pointer[error] // of all steps but delete
+	deaf atomic.Bool           // events are lost
+	tell func(cache.Event)
+}
+
+func newOutage() *outage {
+	o := &outage{shim: &shim{Memory: cache.NewMemory()}}
+	o.before = func(_ context.Context, step string) error {
+		if why := o.why.Load(); why != nil && step != "delete" {
+			return *why
+		}
+		return nil
+	}
+	return o
+}
+
+func (o *outage) begin(why error) { o.why.Store(&why) }
+func (o *outage) end()            { o.why.Store(nil) }
+
+// disconnect and connect are what a subscription goes through.
+func (o *outage) disconnect() { o.deaf.Store(true); o.tell(cache.Event{Kind: cache.Disconnected}) }
+func (o *outage) connect()    { o.deaf.Store(false); o.tell(cache.Event{Kind: cache.Connected}) }
+
+func (o *outage) Watch(ctx context.Context, tell func(cache.Event)) {
+	o.tell = tell
+	o.Memory.Watch(ctx, func(e cache.Event) {
+		if !o.deaf.Load() {
+			tell(e)
+		}
+	})
+}
+
+var nobody = fmt.Errorf("%w: %w", cache.ErrUnreachable, errDown)
+
+// cut runs f on a cache whose store has "k" (computed by somebody else) and is then cut off, after 30 s of a minute of freshness.
+func cut(t *testing.T, p stale.Policy, f func(t *testing.T, o *outage, c, other *cache.Cache[string], compute cache.Compute[string], runs *atomic.Int64)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		o := newOutage()
+		c, other := open(t, o, cache.Options[string]{Policy: p}), open(t, o.Memory, cache.Options[string]{Policy: p})
+		synctest.Wait()
+		require.NoError(t, other.Set(t.Context(), "k", "known"))
+		v, err := c.GetOrCompute(t.Context(), "k", nilCompute)
+		require.NoError(t, err)
+		require.Equal(t, "known", v)
+		time.Sleep(30 * time.Second)
+		compute, runs := tallied(100*time.Millisecond, "new")
+		f(t, o, c, other, compute, runs)
+	})
+}
+
+func ask(t *testing.T, c *cache.Cache[string], compute cache.Compute[string]) cache.Result[string] {
+	t.Helper()
+	r, err := c.Lookup(t.Context(), "k", compute)
+	require.NoError(t, err)
+	return r
+}
+
+func TestTheLastKnownValueStandsInForAStoreThatCannotBeReached(t *testing.T) {
+	cut(t, windows, func(t *testing.T, o *outage, c, _ *cache.Cache[string], compute cache.Compute[string], runs *atomic.Int64) {
+		o.begin(nobody)
+		r := ask(t, c, nilCompute)
+		assert.Equal(t, cache.Result[string]{Value: "known", Outcome: cache.Stale, Age: 30 * time.Second}, r)
+		time.Sleep(time.Minute)
+		for range 100 {
+			ask(t, c, compute) // served at once, computed behind the answer
+		}
+		time.Sleep(time.Second)
+		for range 50 {
+			assert.Equal(t, "new", ask(t, c, compute).Value)
+			time.Sleep(time.Second)
+		}
+		assert.EqualValues(t, 1, runs.Load(), "once in its lifetime")
+		o.end()
+		ask(t, c, compute)
+		time.Sleep(time.Second)
+		assert.Equal(t, cache.Hit, ask(t, c, compute).Outcome, "and published once that can be done")
+		assert.EqualValues(t, 2, runs.Load())
+		_, err := c.Get(t.Context(), "absent")
+		assert.ErrorIs(t, err, cache.ErrNotFound)
+	})
+}
+
+func TestALastKnownValueThatWasDeletedIsNotServed(t *testing.T) {
+	for says, end := range map[string]func(t *testing.T, o *outage, c, other *cache.Cache[string]){
+		"deleted elsewhere": func(t *testing.T, o *outage, _, other *cache.Cache[string]) {
+			o.begin(nobody)
+			require.NoError(t, other.Delete(t.Context(), "k"))
+		},
+		"deleted here": func(t *testing.T, o *outage, c, _ *cache.Cache[string]) {
+			o.begin(nobody)
+			require.NoError(t, c.Delete(t.Context(), "k"))
+		},
+		"deleted while deletions were not heard": func(t *testing.T, o *outage, _, other *cache.Cache[string]) {
+			o.disconnect()
+			require.NoError(t, other.Delete(t.Context(), "k"))
+			o.connect()
+			o.begin(nobody)
+		},
+		"perhaps deleted: it is not heard, and others may reach the store": func(_ *testing.T, o *outage, _, _ *cache.Cache[string]) {
+			o.disconnect()
+			o.begin(errDown)
+		},
+		"written by somebody else": func(t *testing.T, o *outage, _, other *cache.Cache[string]) {
+			require.NoError(t, other.Set(t.Context(), "k", "newer"))
+			o.begin(nobody)
+			o.disconnect()
+		},
+		"evicted": func(t *testing.T, o *outage, c, _ *cache.Cache[string]) {
+			*o.Memory = *cache.NewMemory()
+		},
+	} {
+		t.Run(says, func(t *testing.T) {
+			cut(t, windows, func(t *testing.T, o *outage, c, other *cache.Cache[string], compute cache.Compute[string], runs *atomic.Int64) {
+				end(t, o, c, other)
+				r := ask(t, c, compute)
+				assert.NotEqual(t, "known", r.Value)
+			})
+		})
+	}
+}
+
+// What a computation under way had read before a deletion is no last known value.
+func TestAComputationThatADeletionOvertookLeavesNoLastKnownValue(t *testing.T) {
+	cut(t, windows, func(t *testing.T, o *outage, c, other *cache.Cache[string], compute cache.Compute[string], runs *atomic.Int64) {
+		require.NoError(t, c.Delete(t.Context(), "k"))
+		o.begin(nobody)
+		var callers sync.WaitGroup
+		callers.Go(func() { ask(t, c, compute) })
+		time.Sleep(50 * time.Millisecond)
+		require.NoError(t, other.Delete(t.Context(), "k"))
+		callers.Wait()
+		ask(t, c, compute)
+		assert.EqualValues(t, 2, runs.Load())
+		ask(t, c, compute)
+		assert.EqualValues(t, 2, runs.Load(), "the second one stays")
+	})
+}
+
+// Guarantee 3: a store that hangs costs whoever has a last known value a moment.
+func TestWithALastKnownValueNobodyWaitsForAStoreThatHangs(t *testing.T) {
+	cut(t, windows, func(t *testing.T, o *outage, c, _ *cache.Cache[string], compute cache.Compute[string], runs *atomic.Int64) {
+		o.before = func(ctx context.Context, _ string) error {
+			time.Sleep(time.Second)
+			return nobody
+		}
+		began := time.Now()
+		assert.Equal(t, cache.Stale, ask(t, c, compute).Outcome)
+		assert.LessOrEqual(t, time.Since(began), 100*time.Millisecond)
+		o.before = nil
+	})
+}
+
+// Case 42; a store that takes no writes still answers.
+func TestWhileTheStoreTakesNoWritesAValueIsComputedOnceInItsLifetime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var refuses atomic.Bool
+		refuses.Store(true)
+		store := &shim{Memory: cache.NewMemory(), before: func(_ context.Context, step string) error {
+			if refuses.Load() && step != "get" && step != "delete" {
+				return fmt.Errorf("%w: OOM", cache.ErrRefused)
+			}
+			return nil
+		}}
+		c := open(t, store, cache.Options[string]{Policy: plain})
+		synctest.Wait()
+		compute, runs := tallied(100*time.Millisecond, "v")
+		for range 100 {
+			ask(t, c, compute)
+			time.Sleep(100 * time.Millisecond)
+		}
+		assert.EqualValues(t, 1, runs.Load())
+		require.NoError(t, c.Delete(t.Context(), "k"))
+		assert.Equal(t, cache.Computed, ask(t, c, compute).Outcome)
+		refuses.Store(false)
+		ask(t, c, compute)
+		time.Sleep(time.Second)
+		assert.Equal(t, cache.Hit, ask(t, c, compute).Outcome, "published as soon as that can be done")
+		assert.EqualValues(t, 3, runs.Load())
+	})
+}
+
+// Guarantee 25.
+func TestLastKnownValuesAreBoundedByBytesAndEntries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const most = 1 << 20
+		c := open(t, cache.NewMemory(), cache.Options[string]{Policy: plain, Near: most})
+		for i := range 5_000 {
+			_, err := c.GetOrCompute(t.Context(), fmt.Sprint(i), func(context.Context) (string, error) { return strings.Repeat("v", i%3000), nil })
+			require.NoError(t, err)
+		}
+		bytes, entries := c.Near()
+		assert.LessOrEqual(t, bytes, most)
+		assert.Greater(t, bytes, most/2)
+		assert.LessOrEqual(t, entries, most/256)
+	})
+}
