@@ -39,6 +39,7 @@ type Cache[V any] struct {
 	repairs  repairs
 	clock    *clock
 	near     *near
+	slots    slots
 	closed   atomic.Bool
 }
 
@@ -58,6 +59,7 @@ func New[V any](store Store, o Options[V]) (*Cache[V], error) {
 		clock:  &clock{start: time.Now()},
 	}
 	c.near = newNear(c.clock, o.Near)
+	c.slots = newSlots(o.MaxComputes)
 	c.prompt, _ = store.(Prompter)
 	c.runs = recompute.NewGroup[answer[V]](c.tasks, o.Limit)
 	c.reads.unwanted = c.abandon

@@ -110,7 +110,8 @@ func (c *Cache[V]) begin(q *call[V], seen item[V]) sighting[V] {
 	if err := c.failures.cooling(q.key.Name); err != nil {
 		return sighting[V]{item: seen, err: err}
 	}
-	f, err := c.runs.Start(q.ctx, q.key.Name, note[V]{q, seen}, c.run(q, seen))
+	w := c.slots.waiver()
+	f, err := c.runs.Start(q.ctx, q.key.Name, note[V]{q, seen, w}, c.run(q, seen, w))
 	return sighting[V]{item: seen, run: f, err: err}
 }
 

@@ -60,8 +60,9 @@ type call[V any] struct {
 
 // note is what a flight tells those who join it.
 type note[V any] struct {
-	leader *call[V] // whose computation it is
+	leader *call[V] // whose computation it is; nil: nobody waits for it
 	seen   item[V]  // what the store had
+	waiver *waiver
 }
 
 func (c *Cache[V]) lookup(ctx context.Context, key string, compute Compute[V], anew bool, began time.Time) (Result[V], error) {
@@ -127,6 +128,7 @@ func (c *Cache[V]) await(ctx context.Context, q *call[V], s sighting[V]) (r Resu
 		r, err = c.serve(s.item)
 		return r, false, err
 	}
+	c.slots.waive(q.ctx, n.waiver)
 	a, err := s.run.Wait(ctx)
 	switch {
 	case errors.Is(err, recompute.ErrRecursive) && n.leader == q:
@@ -166,7 +168,8 @@ func (c *Cache[V]) revalidate(q *call[V], i item[V]) {
 		}
 	}
 	if !c.failures.pausing(q.key.Name) {
-		_ = c.runs.Go(q.ctx, q.key.Name, note[V]{nil, i}, c.run(q, i))
+		w := c.slots.waiver()
+		_ = c.runs.Go(q.ctx, q.key.Name, note[V]{nil, i, w}, c.run(q, i, w))
 	}
 }
 

@@ -49,6 +49,11 @@ type Options[V any] struct {
 	// StaleIf says whether a stale value may stand in for an error. Default: for every error.
 	StaleIf func(err error) bool
 
+	// MaxComputes is the most computations that run at once in this process, those included that go on after their
+	// Limit. Over it a stale value is served as it is, and other callers wait in turn, for at most Wait. What a computation asks for in
+	// this cache counts as a part of it. Default 0: no bound.
+	MaxComputes int
+
 	// Near is how many bytes of last known values this process keeps, to serve them as stale while the store can't be
 	// reached, and so that what is computed then is computed once in its lifetime. They take no part otherwise. A value that
 	// was deleted is not served if this process has heard of it; it hears no more than the store can
@@ -81,6 +86,9 @@ func (o Options[V]) complete(store Store) (Options[V], error) {
 	}
 	if o.Lease < leastLease {
 		faults = append(faults, fmt.Errorf("cache: Options.Lease is %v, must be at least %v (0: %v)", o.Lease, leastLease, defaultLease))
+	}
+	if o.MaxComputes < 0 {
+		faults = append(faults, fmt.Errorf("cache: Options.MaxComputes is %d, must be positive (0: no bound)", o.MaxComputes))
 	}
 	if o.Near < -1 {
 		faults = append(faults, fmt.Errorf("cache: Options.Near is %d, must be a number of bytes (0: %d; -1: none)", o.Near, defaultNear))

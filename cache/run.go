@@ -33,6 +33,7 @@ var (
 	errHeld   = errors.New("cache: another process has the lease")
 	errPassed = errors.New("cache: the answer must not be stored, each process is on its own")
 	errGaveUp = errors.New("cache: the lease was lost")
+	errFull   = errors.New("cache: too many computations are under way")
 )
 
 // run is one flight: it elects a process and computes, or waits for the value of the one that does.
@@ -47,11 +48,15 @@ type run[V any] struct {
 	gaveUp   bool          // the computation ended with its lease, once
 	left     time.Duration // until the other's lease runs out, if it is not renewed
 	begin    error         // why there is no fence
+	passed   bool          // the answer must not be stored: there is no election
+	entered  bool          // there was room for a computation, once
+	slot     *slot         // nil: it needs none
+	waiver   *waiver       // to do without
 }
 
-func (c *Cache[V]) run(q *call[V], seen item[V]) recompute.Work[answer[V]] {
+func (c *Cache[V]) run(q *call[V], seen item[V], w *waiver) recompute.Work[answer[V]] {
 	return func(ctx context.Context, seal func()) (answer[V], error) {
-		r := &run[V]{Cache: c, call: q, seen: seen, seal: seal}
+		r := &run[V]{Cache: c, call: q, seen: seen, seal: seal, waiver: w}
 		if !q.anew {
 			r.behind, r.spared = seen.phase() >= stale.WhileRevalidate, seen.phase() >= stale.IfError
 		}
@@ -80,26 +85,46 @@ func (r *run[V]) elect(ctx context.Context) (answer[V], error) {
 		if ctx.Err() != nil {
 			break
 		}
-		a, err := r.attempt(ctx)
+		a, err := r.tryOnce(ctx, w, pause)
 		switch {
 		case err == errGaveUp:
 			r.gaveUp = true
 			continue
 		case err == errPassed:
-			return r.alone(ctx)
-		case err != errHeld:
+			r.passed = true
+			continue
+		case err != errHeld && err != errFull:
 			return a, err
 		case r.spared:
 			return answer[V]{}, errOthers
 		}
-		switch a, ok, err := r.follow(ctx, w, pause); {
+		switch a, ok, err := r.follow(ctx, w, pause, err == errFull); {
 		case errors.Is(err, ErrPass):
-			return r.alone(ctx)
+			r.passed = true
 		case ok:
 			return a, err
 		}
 	}
+	if cause := context.Cause(ctx); !r.entered && errors.Is(cause, recompute.ErrLimit) {
+		return answer[V]{}, fmt.Errorf("%w: %d computations are under way, as many as Options.MaxComputes allows", recompute.ErrBusy, cap(r.slots))
+	}
 	return answer[V]{}, context.Cause(ctx)
+}
+
+// tryOnce computes, if there is room for another computation and no other process has the lease.
+func (r *run[V]) tryOnce(ctx context.Context, w *waiter, pause time.Duration) (answer[V], error) {
+	if !r.enter(ctx, w, pause) {
+		return answer[V]{}, errFull
+	}
+	r.entered = true
+	defer func() {
+		r.slot.leave()
+		r.slot = nil
+	}()
+	if r.passed {
+		return r.alone(ctx)
+	}
+	return r.attempt(ctx)
 }
 
 // attempt asks for the lease once, and computes if it is granted or nobody can tell.
@@ -147,10 +172,16 @@ func (r *run[V]) lead(ctx context.Context, lease recompute.Lease, since time.Tim
 	return a, err
 }
 
-// follow waits until there is a reason to look, and looks. It says whether it found how a computation ended that was
-// under way after the question.
-func (r *run[V]) follow(ctx context.Context, w *waiter, pause time.Duration) (answer[V], bool, error) {
-	e, ok := w.wait(ctx, pause, r.left)
+// follow waits until there is a reason to look, unless there is one now, and looks. It says whether it found how a
+// computation ended that was under way after the question.
+func (r *run[V]) follow(ctx context.Context, w *waiter, pause time.Duration, now bool) (answer[V], bool, error) {
+	var e Event
+	var ok bool
+	if now {
+		e, ok = w.take()
+	} else {
+		e, ok = w.wait(ctx, pause, r.left)
+	}
 	if ctx.Err() != nil {
 		return answer[V]{}, false, nil
 	}
