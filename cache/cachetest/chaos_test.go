@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"testing"
 	"testing/synctest"
@@ -16,15 +15,11 @@ import (
 	"github.com/bellwether-cache/bellwether/cache"
 	"github.com/bellwether-cache/bellwether/cache/cachetest"
 	"github.com/bellwether-cache/bellwether/recompute"
-	"github.com/bellwether-cache/bellwether/recompute/recomputetest"
-	"github.com/bellwether-cache/bellwether/stale"
 )
 
 var key = cache.Key{Name: "n", Schema: "00000000000000a1"}
 
 const long = time.Minute
-
-var plain = stale.Policy{Fresh: time.Minute}
 
 // steps are all that can be done to a store and a lease, each with a way to see whether it was done.
 var steps = map[cachetest.Step]struct {
@@ -260,50 +255,4 @@ func TestFaultsMakeNoOtherErrors(t *testing.T) {
 		}
 		assert.Positive(t, failed)
 	})
-}
-
-func TestWithoutFaultsTheContractIsKept(t *testing.T) {
-	t.Run("store", func(t *testing.T) {
-		cachetest.TestStore(t, synctest.Test, func(*testing.T) cache.Store {
-			return cachetest.NewChaos(cache.NewMemory(), cachetest.ChaosOptions{})
-		})
-	})
-	t.Run("calmed store", func(t *testing.T) {
-		cachetest.TestStore(t, synctest.Test, func(*testing.T) cache.Store {
-			c := cachetest.NewChaos(cache.NewMemory(), everything)
-			c.Calm()
-			return c
-		})
-	})
-	t.Run("locker", func(t *testing.T) {
-		recomputetest.TestLocker(t, synctest.Test, func(*testing.T) recompute.Locker {
-			return cachetest.NewChaos(nil, cachetest.ChaosOptions{}).Around(new(recompute.Local))
-		})
-	})
-}
-
-// A store that is only that stays that.
-func TestAPlainStoreGetsNoMoreThanItHas(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := cachetest.NewChaos(struct{ cache.Store }{cache.NewMemory()}, cachetest.ChaosOptions{})
-		_, err := c.GetPromptly(t.Context(), key)
-		require.Error(t, err)
-		require.NotErrorIs(t, err, cache.ErrNotFound)
-		heard := listen(t, c)
-		require.NoError(t, c.Delete(t.Context(), 0, key.Name))
-		assert.Empty(t, heard())
-		_, err = c.Locker().Acquire(t.Context(), key.Name, long)
-		require.NoError(t, err)
-		_, err = c.Locker().Acquire(t.Context(), key.Name, long)
-		require.ErrorIs(t, err, recompute.ErrHeld)
-	})
-}
-
-func TestACacheIsToldWhatCantWork(t *testing.T) {
-	for _, o := range []cachetest.ChaosOptions{{Refuse: -.1}, {Steal: 1.5}, {Cut: math.NaN()}, {Longest: -1}} {
-		_, err := cache.New[string](cachetest.NewChaos(cache.NewMemory(), o), cache.Options[string]{Policy: plain})
-		require.ErrorContains(t, err, "ChaosOptions")
-	}
-	_, err := cache.New[string](cachetest.NewChaos(nil, cachetest.ChaosOptions{}), cache.Options[string]{Policy: plain})
-	require.ErrorContains(t, err, "is nil")
 }

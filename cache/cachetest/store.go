@@ -1,4 +1,5 @@
 // Package cachetest is the contract of cache's interfaces, as a test anyone can run on an implementation of their own.
+// Its [Chaos] breaks what stands between a cache and its store, for tests of what happens then.
 package cachetest
 
 import (
