@@ -22,20 +22,21 @@ import (
 // chaos is what happens to each replica's store and locker. Where reads fail no event is muted: a store that says that
 // all are heard keeps to it, and while it does not answer that is what last known values rely on.
 var chaos = map[string]cachetest.ChaosOptions{
-	"steps are refused":       {Refuse: .3},
-	"replies are lost":        {LoseReply: .3},
-	"steps are late":          {Delay: .5},
-	"steps hang":              {Hang: .2},
-	"leases are stolen":       {Steal: .5},
-	"events are muted":        {Mute: .5},
-	"watchers are cut off":    {Cut: .1},
-	"deletions fail":          {Refuse: .4, LoseReply: .3, Steps: []cachetest.Step{cachetest.OnDelete}},
-	"writes fail":             {Refuse: .4, LoseReply: .3, Steps: []cachetest.Step{cachetest.OnBegin, cachetest.OnSet}},
-	"nobody is told":          {Refuse: .3, LoseReply: .2, Mute: 1, Steps: []cachetest.Step{cachetest.OnBegin, cachetest.OnSet, cachetest.OnEvent}},
-	"the locker is down":      {Refuse: 1, Steps: []cachetest.Step{cachetest.OnAcquire, cachetest.OnExtend, cachetest.OnRelease}},
-	"no lease can be renewed": {Refuse: 1, Steps: []cachetest.Step{cachetest.OnExtend}},
-	"the store is down":       {Hang: 1},
-	"everything happens":      {Refuse: .05, LoseReply: .05, Delay: .2, Hang: .05, Steal: .1, Cut: .02},
+	"steps are refused":        {Refuse: .3},
+	"replies are lost":         {LoseReply: .3},
+	"steps are late":           {Delay: .5},
+	"steps hang":               {Hang: .2},
+	"leases are stolen":        {Steal: .5},
+	"events are muted":         {Mute: .5},
+	"watchers are cut off":     {Cut: .1},
+	"deletions fail":           {Refuse: .4, LoseReply: .3, Steps: []cachetest.Step{cachetest.OnDelete}},
+	"writes fail":              {Refuse: .4, LoseReply: .3, Steps: []cachetest.Step{cachetest.OnBegin, cachetest.OnSet}},
+	"nobody is told":           {Refuse: .3, LoseReply: .2, Mute: 1, Steps: []cachetest.Step{cachetest.OnBegin, cachetest.OnSet, cachetest.OnEvent}},
+	"the locker is down":       {Refuse: 1, Steps: []cachetest.Step{cachetest.OnAcquire, cachetest.OnExtend, cachetest.OnRelease}},
+	"no lease can be renewed":  {Refuse: 1, Steps: []cachetest.Step{cachetest.OnExtend}},
+	"the store is down":        {Hang: 1},
+	"nobody reaches the store": {Refuse: 1, As: cache.ErrUnreachable},
+	"everything happens":       {Refuse: .05, LoseReply: .05, Delay: .2, Hang: .05, Steal: .1, Cut: .02},
 }
 
 var chaosSeeds = []uint64{1, 2, 3}

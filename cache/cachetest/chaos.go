@@ -31,8 +31,11 @@ type ChaosOptions struct {
 	Delay     float64 // of each call: it is done up to Longest later
 	Hang      float64 // of each call: it is not done, an error after Budget or with the end of its context
 	Steal     float64 // of each grant and extension: the lease is gone right after it, and its holder is not told
-	Mute      float64 // of each event: it is not told
+	Mute      float64 // of each event: it is not told, against a watcher's promise that while connected it misses none
 	Cut       float64 // of each event: nothing is told from it on, for Outage at most, and the watcher is disconnected
+
+	// As is wrapped, besides ErrChaos, by the errors of what was refused or hung: [cache.ErrUnreachable], say.
+	As error
 
 	Longest time.Duration // default 100 ms
 	Budget  time.Duration // default 250 ms
@@ -204,5 +207,9 @@ func (c *Chaos) note(f Fault, step Step) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.counts[happening{f, step}]++
-	return fmt.Errorf("%w: %s: %s", ErrChaos, step, f)
+	err := fmt.Errorf("%w: %s: %s", ErrChaos, step, f)
+	if c.o.As != nil && (f == Refused || f == Hung) {
+		err = fmt.Errorf("%w: %w", err, c.o.As)
+	}
+	return err
 }

@@ -131,6 +131,17 @@ func TestARefusedStepIsNotDone(t *testing.T) {
 	})
 }
 
+func TestAnErrorIsAlsoWhatItWasToldToBe(t *testing.T) {
+	for o, as := range map[*cachetest.ChaosOptions]bool{{Refuse: 1}: true, {Hang: 1}: true, {LoseReply: 1}: false} {
+		o.As = cache.ErrUnreachable
+		eachStep(t, *o, func(t *testing.T, s *subject, step cachetest.Step) {
+			err := steps[step].do(s.ctx, s)
+			require.ErrorIs(t, err, cachetest.ErrChaos)
+			assert.Equal(t, as, errors.Is(err, cache.ErrUnreachable))
+		})
+	}
+}
+
 func TestAStepWhoseReplyIsLostIsDone(t *testing.T) {
 	eachStep(t, cachetest.ChaosOptions{LoseReply: 1}, func(t *testing.T, s *subject, step cachetest.Step) {
 		require.ErrorIs(t, steps[step].do(s.ctx, s), cachetest.ErrChaos)
