@@ -20,6 +20,7 @@ type near struct {
 	seed    maphash.Seed
 	hears   atomic.Int64       // the moment since when all events are heard, 0 before the first
 	ends    [1024]atomic.Int64 // the moment of the last deletion, by the hash of the name
+	writes  [1024]atomic.Int64 // the moment at which the last write was heard of, likewise
 }
 
 // known is an entry that the store had at a moment, or would have had if it could.
@@ -52,7 +53,7 @@ func newNear(c *clock, most int) *near {
 
 // keep remembers an entry that was valid at a moment, unless a newer one is known.
 func (n *near) keep(name string, k *known, asOf moment) {
-	if n.entries == nil {
+	if n.entries == nil || n.overtaken(name, k, asOf) {
 		return
 	}
 	k.at = time.Now()
@@ -92,10 +93,15 @@ func (n *near) find(name string) *known {
 		return nil
 	}
 	k, ok := n.entries.GetIfPresent(name)
-	if !ok || k.asOf.Load() <= max(n.hears.Load(), n.end(name).Load()) {
+	if !ok || k.asOf.Load() <= max(n.hears.Load(), n.end(name).Load()) || n.overtaken(name, k, moment(k.asOf.Load())) {
 		return nil
 	}
 	return k
+}
+
+// overtaken says whether something was written since the computation began whose result could not be published.
+func (n *near) overtaken(name string, k *known, begun moment) bool {
+	return k.unpublished && int64(begun) <= n.writes[n.slot(name)].Load()
 }
 
 // drop ends what was known of a name.
@@ -118,6 +124,7 @@ func (n *near) hear(e Event) {
 		if n.entries == nil {
 			return
 		}
+		raise(&n.writes[n.slot(e.Key.Name)], n.clock.now())
 		old, ok := n.entries.GetIfPresent(e.Key.Name)
 		switch newer := ok && (e.Entry.Fence > old.entry.Fence || e.Entry.Fence == 0); {
 		case newer && e.Entry.Data != nil && e.Entry.Fence != 0:
@@ -128,9 +135,9 @@ func (n *near) hear(e Event) {
 	}
 }
 
-func (n *near) end(name string) *atomic.Int64 {
-	return &n.ends[maphash.String(n.seed, name)%uint64(len(n.ends))]
-}
+func (n *near) end(name string) *atomic.Int64 { return &n.ends[n.slot(name)] }
+
+func (n *near) slot(name string) uint64 { return maphash.String(n.seed, name) % uint64(len(n.ends)) }
 
 // standIn returns the last known item of key in place of an answer of the store, which failed with err; a miss if
 // there is none that can be relied on. Deletions that nobody hears of must be impossible: either they are heard of, or

@@ -216,3 +216,20 @@ func TestLastKnownValuesAreBoundedByBytesAndEntries(t *testing.T) {
 		assert.LessOrEqual(t, entries, most/256)
 	})
 }
+
+// What a computation could not publish is no better known than what was written elsewhere after it began.
+func TestAWriteElsewhereIsNotForgottenForWhatBeganBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOutage()
+		c, other := open(t, o, cache.Options[string]{Policy: plain}), open(t, o.Memory, cache.Options[string]{Policy: plain})
+		before, _ := tallied(time.Second, "before")
+		go func() { _, _ = c.GetOrCompute(t.Context(), "k", before) }()
+		time.Sleep(time.Second / 2)
+		require.NoError(t, other.Set(t.Context(), "k", "written"))
+		o.begin(errDown)
+		time.Sleep(time.Second)
+		compute, runs := tallied(0, "after")
+		assert.Equal(t, "after", ask(t, c, compute).Value)
+		assert.EqualValues(t, 1, runs.Load())
+	})
+}
