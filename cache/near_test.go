@@ -52,7 +52,7 @@ func (o *outage) Watch(ctx context.Context, tell func(cache.Event)) {
 	})
 }
 
-var nobody = fmt.Errorf("%w: %w", cache.ErrUnreachable, errDown)
+var errNobody = fmt.Errorf("%w: %w", cache.ErrUnreachable, errDown)
 
 // cut runs f on a cache whose store has "k" (computed by somebody else) and is then cut off, after 30 s of a minute of freshness.
 func cut(t *testing.T, p stale.Policy, f func(t *testing.T, o *outage, c, other *cache.Cache[string], compute cache.Compute[string], runs *atomic.Int64)) {
@@ -80,7 +80,7 @@ func ask(t *testing.T, c *cache.Cache[string], compute cache.Compute[string]) ca
 
 func TestTheLastKnownValueStandsInForAStoreThatCannotBeReached(t *testing.T) {
 	cut(t, windows, func(t *testing.T, o *outage, c, _ *cache.Cache[string], compute cache.Compute[string], runs *atomic.Int64) {
-		o.begin(nobody)
+		o.begin(errNobody)
 		r := ask(t, c, nilCompute)
 		assert.Equal(t, cache.Result[string]{Value: "known", Outcome: cache.Stale, Age: 30 * time.Second}, r)
 		time.Sleep(time.Minute)
@@ -106,18 +106,18 @@ func TestTheLastKnownValueStandsInForAStoreThatCannotBeReached(t *testing.T) {
 func TestALastKnownValueThatWasDeletedIsNotServed(t *testing.T) {
 	for says, end := range map[string]func(t *testing.T, o *outage, c, other *cache.Cache[string]){
 		"deleted elsewhere": func(t *testing.T, o *outage, _, other *cache.Cache[string]) {
-			o.begin(nobody)
+			o.begin(errNobody)
 			require.NoError(t, other.Delete(t.Context(), "k"))
 		},
 		"deleted here": func(t *testing.T, o *outage, c, _ *cache.Cache[string]) {
-			o.begin(nobody)
+			o.begin(errNobody)
 			require.NoError(t, c.Delete(t.Context(), "k"))
 		},
 		"deleted while deletions were not heard": func(t *testing.T, o *outage, _, other *cache.Cache[string]) {
 			o.disconnect()
 			require.NoError(t, other.Delete(t.Context(), "k"))
 			o.connect()
-			o.begin(nobody)
+			o.begin(errNobody)
 		},
 		"perhaps deleted: it is not heard, and others may reach the store": func(_ *testing.T, o *outage, _, _ *cache.Cache[string]) {
 			o.disconnect()
@@ -125,7 +125,7 @@ func TestALastKnownValueThatWasDeletedIsNotServed(t *testing.T) {
 		},
 		"written by somebody else": func(t *testing.T, o *outage, _, other *cache.Cache[string]) {
 			require.NoError(t, other.Set(t.Context(), "k", "newer"))
-			o.begin(nobody)
+			o.begin(errNobody)
 			o.disconnect()
 		},
 		"evicted": func(t *testing.T, o *outage, c, _ *cache.Cache[string]) {
@@ -146,7 +146,7 @@ func TestALastKnownValueThatWasDeletedIsNotServed(t *testing.T) {
 func TestAComputationThatADeletionOvertookLeavesNoLastKnownValue(t *testing.T) {
 	cut(t, windows, func(t *testing.T, o *outage, c, other *cache.Cache[string], compute cache.Compute[string], runs *atomic.Int64) {
 		require.NoError(t, c.Delete(t.Context(), "k"))
-		o.begin(nobody)
+		o.begin(errNobody)
 		var callers sync.WaitGroup
 		callers.Go(func() { ask(t, c, compute) })
 		time.Sleep(50 * time.Millisecond)
@@ -164,7 +164,7 @@ func TestWithALastKnownValueNobodyWaitsForAStoreThatHangs(t *testing.T) {
 	cut(t, windows, func(t *testing.T, o *outage, c, _ *cache.Cache[string], compute cache.Compute[string], runs *atomic.Int64) {
 		o.before = func(ctx context.Context, _ string) error {
 			time.Sleep(time.Second)
-			return nobody
+			return errNobody
 		}
 		began := time.Now()
 		assert.Equal(t, cache.Stale, ask(t, c, compute).Outcome)
