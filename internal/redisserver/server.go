@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"sync"
 	"syscall"
@@ -31,12 +32,14 @@ const (
 type Server struct {
 	Addr string // "127.0.0.1:port"; the same for the server's whole life, Restart included
 
-	path string
-	dir  string
-	args []string
+	path   string
+	dir    string
+	config string // name of its config file, "": none
+	args   []string
 
 	mu      sync.Mutex // guards what follows, and lets one change of state happen at a time
 	proc    *process
+	paused  bool
 	stopped bool
 }
 
@@ -44,7 +47,10 @@ type Server struct {
 // switched off. The args are appended to its command line and so win over the defaults: Start("--maxmemory", "2mb").
 //
 // It returns ErrMissing where redis-server isn't installed; a server that ends early is an error that carries its last log lines.
-func Start(args ...string) (*Server, error) {
+func Start(args ...string) (*Server, error) { return boot("", args) }
+
+// boot is Start for a server that may want a config file of its own in its directory.
+func boot(config string, args []string) (*Server, error) {
 	path, err := exec.LookPath("redis-server")
 	if err != nil {
 		return nil, ErrMissing
@@ -53,7 +59,7 @@ func Start(args ...string) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("redisserver: %w", err)
 	}
-	s := &Server{path: path, dir: dir, args: args}
+	s := &Server{path: path, dir: dir, config: config, args: args}
 	for range tries {
 		s.Addr = freeAddr()
 		if s.proc, err = s.launch(); !errors.Is(err, errTaken) {
@@ -77,18 +83,26 @@ func (s *Server) Pid() int {
 }
 
 // Pause freezes the server (SIGSTOP): connections stay open and nothing is answered.
-func (s *Server) Pause() error { return s.signal(syscall.SIGSTOP) }
+func (s *Server) Pause() error { return s.signal(syscall.SIGSTOP, true) }
 
 // Resume lets a paused server go on (SIGCONT). It first answers what was sent to it meanwhile.
-func (s *Server) Resume() error { return s.signal(syscall.SIGCONT) }
+func (s *Server) Resume() error { return s.signal(syscall.SIGCONT, false) }
 
-func (s *Server) signal(sig syscall.Signal) error {
+func (s *Server) signal(sig syscall.Signal, paused bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.proc.alive() {
 		return fmt.Errorf("redisserver: %s is not running", s.Addr)
 	}
+	s.paused = paused
 	return s.proc.signal(sig)
+}
+
+// up reports whether the server runs and can answer.
+func (s *Server) up() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.proc.alive() && !s.paused
 }
 
 // Kill ends the server at once (SIGKILL), as a crash would. Its directory stays, for Restart. Killing it twice is harmless.
@@ -113,7 +127,7 @@ func (s *Server) Restart() error {
 	if err != nil {
 		return err
 	}
-	s.proc = p
+	s.proc, s.paused = p, false
 	return nil
 }
 
@@ -132,10 +146,16 @@ func (s *Server) launch() (*process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("redisserver: %w", err)
 	}
-	p, err := start(s.path, s.dir, append([]string{
-		"--bind", "127.0.0.1", "--port", port, "--dir", s.dir,
-		"--daemonize", "no", "--save", "", "--appendonly", "no",
-	}, s.args...))
+	args := []string{"--bind", "127.0.0.1", "--port", port, "--dir", s.dir, "--daemonize", "no", "--save", "", "--appendonly", "no"}
+	if s.config != "" {
+		file, err := os.OpenFile(filepath.Join(s.dir, s.config), os.O_CREATE, 0o600) // a server that was there before has written to it
+		if err != nil {
+			return nil, fmt.Errorf("redisserver: %w", err)
+		}
+		args = append([]string{file.Name()}, args...)
+		_ = file.Close() // nothing was written
+	}
+	p, err := start(s.path, s.dir, append(args, s.args...))
 	if err != nil {
 		return nil, err
 	}

@@ -17,18 +17,44 @@ import (
 func Start(t testing.TB, args ...string) *redisserver.Server {
 	t.Helper()
 	s, err := redisserver.Start(args...)
+	orSkip(t, err)
+	t.Cleanup(func() { stop(t, s) })
+	return s
+}
+
+// Cluster runs a Redis Cluster of three primaries with a replica each for the time of the test, see [redisserver.StartCluster].
+func Cluster(t testing.TB, args ...string) *redisserver.Cluster {
+	t.Helper()
+	c, err := redisserver.StartCluster(3, args...)
+	orSkip(t, err)
+	t.Cleanup(func() { stop(t, c) })
+	return c
+}
+
+// Watched runs a primary, two replicas and three sentinels for the time of the test, see [redisserver.StartWatched].
+func Watched(t testing.TB, args ...string) *redisserver.Watched {
+	t.Helper()
+	w, err := redisserver.StartWatched(args...)
+	orSkip(t, err)
+	t.Cleanup(func() { stop(t, w) })
+	return w
+}
+
+func orSkip(t testing.TB, err error) {
+	t.Helper()
 	switch {
 	case errors.Is(err, redisserver.ErrMissing) && os.Getenv("CI") != "true":
 		t.Skip("needs a real redis-server: ", err)
 	case err != nil:
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := s.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	return s
+}
+
+func stop(t testing.TB, s interface{ Stop() error }) {
+	t.Helper()
+	if err := s.Stop(); err != nil {
+		t.Error(err)
+	}
 }
 
 // Client connects to the server for the time of the test. Each change is applied to its options, which are go-redis's defaults
