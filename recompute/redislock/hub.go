@@ -84,6 +84,9 @@ func (h *Hub) run(ctx context.Context) {
 			s := session{Hub: h, doubt: h.doubt}
 			s, err := recompute.Call(ctx, nil, s.run) // go-redis heeds no context while it connects
 			h.broadcast(context.Background(), Message{Kind: Down}, err)
+			if ctx.Err() == nil {
+				h.steps.reload.hint() // the channel's server may be another by now
+			}
 			if !rest(ctx, pause) {
 				return
 			}
@@ -156,7 +159,7 @@ func (s session) run(ctx context.Context) (session, error) {
 // ask says a word on the channel, by another connection: the echo proves that this process may publish, and that
 // the subscription is alive and on the server that commands go to.
 func (h *Hub) ask(ctx context.Context, word Message) error {
-	_, err := Do(ctx, h.steps, func(ctx context.Context) (int64, error) {
+	_, err := doAt(ctx, h.steps, h.channel, func(ctx context.Context) (int64, error) {
 		return h.steps.rdb.Publish(ctx, h.channel, word.encode()).Result()
 	})
 	if err != nil {

@@ -39,7 +39,7 @@ func newPrompt(rdb redis.UniversalClient) *prompt {
 // that is not to be had: with a cluster, and for a quarter of a second after a step that failed or was slow.
 func Promptly[T any](ctx context.Context, s *Steps, step func(context.Context, *redis.Client) (T, error)) (v T, err error) {
 	p := s.prompt
-	if p == nil || time.Now().UnixNano()-p.slow.Load() < int64(sulk) || !s.link.healthy() {
+	if p == nil || time.Now().UnixNano()-p.slow.Load() < int64(sulk) || !s.servers.any.link.healthy() {
 		return v, errNotPrompt
 	}
 	bounded, cancel := context.WithTimeout(ctx, min(promptly, s.budget))

@@ -63,7 +63,7 @@ func (l *Locker) Acquire(ctx context.Context, key string, ttl time.Duration) (re
 		err = ctx.Err() // go-redis may not have noticed, and its caller has gone
 	}
 	switch {
-	case errors.Is(err, ErrOpen): // nothing was sent
+	case errors.Is(err, ErrOpen), classify(ctx, err) == unserved: // nothing was sent, or taken
 		return nil, fmt.Errorf("redislock: acquire: %w", err)
 	case err != nil:
 		h.takeBack()

@@ -20,17 +20,16 @@ var ErrBudget = errors.New("redislock: Redis did not answer within the budget")
 
 // Steps runs commands on a Redis client, each within a time budget that holds whatever the client's own timeouts
 // and retries are, and not at all while a breaker is open: after three failures in a row nothing waits for Redis,
-// but for one probe each half second.
+// but for one probe each half second. Of several servers (cluster, ring) each has breakers of its own.
 type Steps struct {
-	rdb    redis.UniversalClient
-	budget time.Duration
-	over   error    // ErrBudget, with the budget
-	direct bool     // the client ends a command at its context's deadline by itself
-	loaded sync.Map // hashes of the scripts that the server has been given
-	link   *breaker // for every step: does the server answer?
-	writes *breaker // for steps that write: does it take writes?
-	reload *reloader
-	prompt *prompt // nil: there is none
+	rdb     redis.UniversalClient
+	budget  time.Duration
+	over    error    // ErrBudget, with the budget
+	direct  bool     // the client ends a command at its context's deadline by itself
+	loaded  sync.Map // hashes of the scripts that the server has been given
+	servers *servers
+	reload  *reloader
+	prompt  *prompt // nil: there is none
 }
 
 // StepOptions configures [Steps]. The zero value works.
@@ -43,14 +42,13 @@ type StepOptions struct {
 func NewSteps(rdb redis.UniversalClient, o StepOptions) *Steps {
 	budget := cmp.Or(o.Budget, DefaultBudget)
 	return &Steps{
-		rdb:    rdb,
-		budget: budget,
-		over:   fmt.Errorf("%w of %v", ErrBudget, budget),
-		direct: keepsDeadlines(rdb),
-		link:   newBreaker("link", o.Breaker),
-		writes: newBreaker("writes", o.Breaker),
-		reload: newReloader(rdb),
-		prompt: newPrompt(rdb),
+		rdb:     rdb,
+		budget:  budget,
+		over:    fmt.Errorf("%w of %v", ErrBudget, budget),
+		direct:  keepsDeadlines(rdb),
+		servers: newServers(rdb, o.Breaker),
+		reload:  newReloader(rdb),
+		prompt:  newPrompt(rdb),
 	}
 }
 
@@ -70,26 +68,31 @@ func keepsDeadlines(rdb redis.UniversalClient) bool {
 
 // Write runs a script that may safely run twice: go-redis sends a command again when its reply is lost.
 func (s *Steps) Write(ctx context.Context, script *redis.Script, keys []string, args ...any) *redis.Cmd {
-	return s.run(ctx, s.writes, s.rdb, script, keys, args)
+	return s.run(ctx, true, s.rdb, script, keys, args)
 }
 
 // Erase runs a script that only frees memory: a server that takes no writes may still take it.
 func (s *Steps) Erase(ctx context.Context, script *redis.Script, keys []string, args ...any) *redis.Cmd {
-	return s.run(ctx, nil, s.rdb, script, keys, args)
+	return s.run(ctx, false, s.rdb, script, keys, args)
 }
 
 // EraseOnce is Erase for a caller who counts the tries: go-redis does not send the script again by itself.
 func (s *Steps) EraseOnce(ctx context.Context, script *redis.Script, keys []string, args ...any) *redis.Cmd {
-	return s.run(ctx, nil, once{s.rdb}, script, keys, args)
+	return s.run(ctx, false, once{s.rdb}, script, keys, args)
 }
 
 // Read runs a script that writes nothing.
 func (s *Steps) Read(ctx context.Context, script *redis.Script, keys []string, args ...any) *redis.Cmd {
-	return s.run(ctx, nil, s.rdb, script, keys, args)
+	return s.run(ctx, false, s.rdb, script, keys, args)
 }
 
-func (s *Steps) run(ctx context.Context, also *breaker, c redis.Scripter, script *redis.Script, keys []string, args []any) *redis.Cmd {
-	cmd, err := do(ctx, s, also, func(ctx context.Context) (*redis.Cmd, error) {
+func (s *Steps) run(ctx context.Context, writes bool, c redis.Scripter, script *redis.Script, keys []string, args []any) *redis.Cmd {
+	server := s.servers.of(keys[0])
+	also := server.writes
+	if !writes {
+		also = nil
+	}
+	cmd, err := do(ctx, s, server.link, also, func(ctx context.Context) (*redis.Cmd, error) {
 		cmd := s.send(ctx, c, script, keys, args)
 		return cmd, cmd.Err()
 	})
@@ -118,11 +121,16 @@ func (s *Steps) send(ctx context.Context, c redis.Scripter, script *redis.Script
 // Do runs one step that writes nothing. A step that outlives its budget goes on by itself, for as long as the
 // client's options let it; its caller no longer waits.
 func Do[T any](ctx context.Context, s *Steps, step func(ctx context.Context) (T, error)) (T, error) {
-	return do(ctx, s, nil, step)
+	return doAt(ctx, s, "", step)
 }
 
-func do[T any](ctx context.Context, s *Steps, also *breaker, step func(ctx context.Context) (T, error)) (v T, err error) {
-	done, err := allow(s.link, also)
+// doAt is Do for a step on the server that has key; "" is any.
+func doAt[T any](ctx context.Context, s *Steps, key string, step func(ctx context.Context) (T, error)) (T, error) {
+	return do(ctx, s, s.servers.of(key).link, nil, step)
+}
+
+func do[T any](ctx context.Context, s *Steps, link, writes *breaker, step func(ctx context.Context) (T, error)) (v T, err error) {
+	done, err := allow(link, writes)
 	if err != nil {
 		return v, err
 	}
@@ -131,7 +139,10 @@ func do[T any](ctx context.Context, s *Steps, also *breaker, step func(ctx conte
 	defer func() {
 		trouble := classify(ctx, err)
 		done(trouble, err)
-		if trouble == unreachable {
+		switch trouble {
+		case none:
+			s.servers.located.Store(true)
+		case unreachable, unserved:
 			s.reload.hint()
 		}
 	}()

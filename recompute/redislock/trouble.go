@@ -17,6 +17,7 @@ const (
 	left                       // the caller left before there was an answer
 	unreachable                // it did not answer, or said that it can't answer anything now
 	refusing                   // it answers, but takes no writes
+	unserved                   // it answers, but not for this key: its slot is being moved, or no server has it
 )
 
 // Unreachable says whether an error of a step means that nobody can reach the server, as far as can be told from here:
@@ -42,7 +43,8 @@ func Refused(err error) bool {
 
 // The beginnings of replies that mean trouble. They can stand inside an error of a script.
 var (
-	servesNobody  = []string{"LOADING ", "MASTERDOWN ", "CLUSTERDOWN ", "TRYAGAIN ", "BUSY "}
+	servesNobody  = []string{"LOADING ", "MASTERDOWN ", "CLUSTERDOWN ", "BUSY "}
+	servesNotThis = []string{"TRYAGAIN ", "CLUSTERDOWN Hash slot not served"}
 	cannotAnswer  = append([]string{"NOAUTH ", "WRONGPASS ", "max number of clients"}, servesNobody...)
 	takesNoWrites = []string{"READONLY ", "OOM ", "MISCONF ", "NOREPLICAS ", "NOPERM "}
 )
@@ -58,6 +60,8 @@ func classify(ctx context.Context, err error) trouble {
 			return left
 		}
 		return unreachable
+	case containsAny(err.Error(), servesNotThis):
+		return unserved
 	case containsAny(err.Error(), cannotAnswer):
 		return unreachable
 	case containsAny(err.Error(), takesNoWrites):
@@ -80,7 +84,7 @@ func (t trouble) forLink(err error) error {
 	switch t {
 	case unreachable:
 		return err
-	case left:
+	case left, unserved:
 		return errNeither
 	}
 	return nil
