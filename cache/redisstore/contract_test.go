@@ -27,6 +27,14 @@ var clients = map[string]func(t *testing.T) redis.UniversalClient{
 		t.Cleanup(func() { _ = rdb.Close() })
 		return rdb
 	},
+	"cluster client of three primaries": func(t *testing.T) redis.UniversalClient { return closing(t, cluster(t).connect()) },
+	"failover client":                   func(t *testing.T) redis.UniversalClient { return closing(t, watched(t).connect()) },
+	"ring":                              func(t *testing.T) redis.UniversalClient { return closing(t, ringOf(serve(t), serve(t))) },
+}
+
+func closing(t *testing.T, rdb redis.UniversalClient) redis.UniversalClient {
+	t.Cleanup(func() { _ = rdb.Close() })
+	return rdb
 }
 
 func TestTheStoreKeepsItsContract(t *testing.T) {

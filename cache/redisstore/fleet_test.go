@@ -75,7 +75,7 @@ type setup[V any] struct {
 // replica is a cache with a client of its own, as a process of a fleet would have.
 type replica[V any] struct {
 	*cache.Cache[V]
-	rdb   *redis.Client
+	rdb   *redis.Client // nil where the client is of another kind
 	store *redisstore.Store
 	tally *tally
 }
@@ -102,19 +102,33 @@ func join[V any](t *testing.T, addr string, change ...func(*setup[V])) *replica[
 // enlist starts a replica and does not wait for anything.
 func enlist[V any](t *testing.T, addr string, change ...func(*setup[V])) *replica[V] {
 	t.Helper()
+	s := arrange(change)
+	s.redis.Addr = addr
+	rdb := redis.NewClient(&s.redis)
+	r := found(t, rdb, s)
+	r.rdb = rdb
+	return r
+}
+
+// arrange returns the setup that the changes make.
+func arrange[V any](change []func(*setup[V])) *setup[V] {
 	s := &setup[V]{
-		redis: redis.Options{Addr: addr},
 		store: redisstore.Options{Prefix: prefix, Budget: 5 * time.Second},
 		cache: cache.Options[V]{Policy: minute},
 	}
 	for _, f := range change {
 		f(s)
 	}
+	return s
+}
+
+// found makes a replica over a client, which it closes in the end.
+func found[V any](t *testing.T, rdb redis.UniversalClient, s *setup[V]) *replica[V] {
+	t.Helper()
 	r := &replica[V]{tally: &tally{steps: make(map[string]int)}}
 	s.cache.Trace = r.tally.trace()
-	r.rdb = redis.NewClient(&s.redis)
-	t.Cleanup(func() { _ = r.rdb.Close() }) // a test may have closed it before
-	r.store = redisstore.New(r.rdb, s.store)
+	t.Cleanup(func() { _ = rdb.Close() }) // a test may have closed it before
+	r.store = redisstore.New(rdb, s.store)
 	c, err := cache.New(r.store, s.cache)
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, c.Close()) })
