@@ -8,6 +8,17 @@
 //	p:events a channel on which writes, deletions, releases and renewals are announced
 //
 // The keys of a name share a cluster slot. A hit is one command. Writes are scripts that may run twice without harm.
+//
+// Primaries alone are asked, whatever the client prefers. Their replicas are behind: a failover loses what was confirmed
+// just before it, be it a lease, an entry or a deletion. After a lost deletion the entry is served again, until it runs out
+// or is deleted once more. A computation whose number was lost publishes nothing. Where that is too little, let
+// Redis refuse writes that no replica can take (min-replicas-to-write): then Delete fails, and is repeated.
+//
+// While a slot is moved to another primary, steps on its names may be refused. Those names are then computed by each process
+// for itself, and a deletion fails, and is repeated.
+//
+// The servers of a [redis.Ring] know nothing of each other. One that comes back with its memory, after its keys had been
+// given to another, brings back what was deleted meanwhile; so does one that gets them back a second time.
 package redisstore
 
 import (
