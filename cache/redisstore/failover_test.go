@@ -68,7 +68,8 @@ func (s standins) server(key string) *redisserver.Server {
 	return s.servers[i]
 }
 
-// fleet starts n replicas with the default budget. The first keeps no last known values.
+// fleet starts n replicas with the default budget. The first keeps no last known values, and is more patient, so that a busy machine
+// is not taken for a server that is away.
 func (s standins) fleet(n int) []*replica[int64] {
 	s.t.Helper()
 	replicas := make([]*replica[int64], n)
@@ -84,7 +85,7 @@ func (s standins) fleet(n int) []*replica[int64] {
 func (standins) member(i int) *setup[int64] {
 	return arrange([]func(*setup[int64]){plain[int64], func(s *setup[int64]) {
 		if i == 0 {
-			s.cache.Near = -1
+			s.cache.Near, s.store.Budget = -1, 600*time.Millisecond
 		}
 	}})
 }
