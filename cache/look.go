@@ -23,8 +23,9 @@ func (c *Cache[V]) lookTogether(ctx context.Context, q *call[V]) (sighting[V], e
 	return c.reads.do(ctx, c.tasks, q.key.Name, func() sighting[V] { return c.look(q) })
 }
 
-// soon is how long a caller waits for the store who has a last known value.
-const soon = 50 * time.Millisecond
+// soon is how long a caller waits for the store who has a last known value. Less would be taken by a busy machine for
+// trouble, and then a deletion may not have been heard of either.
+const soon = 150 * time.Millisecond
 
 // lookSoon is lookTogether, except that it serves the last known value if the store takes its time. (It has had 50 ms
 // before, if it can be asked promptly.)
