@@ -6,10 +6,13 @@ package faultproxy
 
 import (
 	"bytes"
+	"fmt"
 	"net"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/bellwether-cache/bellwether/internal/redisserver"
 )
 
 // Fault is what happens to a command.
@@ -52,11 +55,13 @@ func (h *Hits) Count() int {
 type Proxy struct {
 	Addr string // where clients connect to
 
-	server   string
-	listener net.Listener
-	running  sync.WaitGroup
+	server  string
+	running sync.WaitGroup
 
 	mu       sync.Mutex
+	door     *door // where connections come in; nil while they are refused
+	hush     bool  // new connections are frozen
+	hole     bool  // new connections are held
 	closed   bool
 	accepted int
 	rules    []*Hits
@@ -66,22 +71,36 @@ type Proxy struct {
 // Start runs a proxy in front of the server at addr for the time of the test.
 func Start(t testing.TB, addr string) *Proxy {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	p, err := Open(addr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Proxy{Addr: l.Addr().String(), server: addr, listener: l, links: make(map[*link]struct{})}
-	p.running.Add(1)
-	go p.accept()
-	t.Cleanup(func() {
-		_ = l.Close()
-		p.mu.Lock()
-		p.closed = true
-		p.mu.Unlock()
-		p.KillAll()
-		p.running.Wait()
-	})
+	t.Cleanup(p.Close)
 	return p
+}
+
+// Open runs a proxy in front of the server at addr, until Close.
+func Open(addr string) (*Proxy, error) {
+	const tries = 5 // another process may take the port between our look and our bind
+	p := &Proxy{server: addr, links: make(map[*link]struct{})}
+	var err error
+	for range tries {
+		p.Addr = redisserver.FreeAddr()
+		if err = p.open(); err == nil {
+			return p, nil
+		}
+	}
+	return nil, fmt.Errorf("faultproxy: %w", err)
+}
+
+// Close ends the proxy and all its connections. Closing again is harmless.
+func (p *Proxy) Close() {
+	p.mu.Lock()
+	p.closed = true
+	p.shut()
+	p.mu.Unlock()
+	p.KillAll()
+	p.running.Wait()
 }
 
 // On adds a rule, whose counting begins now.
@@ -131,39 +150,29 @@ func (p *Proxy) present() (links []*link) {
 	return links
 }
 
-func (p *Proxy) accept() {
-	defer p.running.Done()
-	for {
-		client, err := p.listener.Accept()
-		if err != nil {
-			return
-		}
-		server, err := net.Dial("tcp", p.server)
-		if err != nil {
-			_ = client.Close()
-			continue
-		}
-		l := &link{proxy: p, client: client, server: server, gone: make(chan struct{})}
-		if !p.enter(l) {
-			l.close()
-			return
-		}
-		go l.requests()
-		go l.replies()
+// enter makes a link of a connection and counts it in. Once the proxy is closed the count only falls.
+func (p *Proxy) enter(client net.Conn) {
+	server, err := net.Dial("tcp", p.server)
+	if err != nil {
+		_ = client.Close()
+		return
 	}
-}
-
-// enter counts a link in. Once the proxy is closed the count only falls.
-func (p *Proxy) enter(l *link) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.accepted++
+	l := &link{proxy: p, client: client, server: server, gone: make(chan struct{})}
 	if p.closed {
-		return false
+		l.close()
+		return
+	}
+	l.frozen.Store(p.hush)
+	if p.hole {
+		l.hold()
 	}
 	p.links[l] = struct{}{}
 	p.running.Add(2)
-	return true
+	go l.requests()
+	go l.replies()
 }
 
 func (p *Proxy) exit(l *link) {

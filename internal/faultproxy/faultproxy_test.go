@@ -2,6 +2,9 @@ package faultproxy_test
 
 import (
 	"context"
+	"net"
+	"runtime"
+	"syscall"
 	"testing"
 	"time"
 
@@ -102,5 +105,65 @@ func TestServersThatRefuseOrSayNothing(t *testing.T) {
 			o.MaxRetries, o.DialerRetries, o.ReadTimeout = -1, 1, 100*time.Millisecond
 		})
 		require.ErrorContains(t, c.Ping(t.Context()).Err(), says)
+	}
+}
+
+func TestARefusingProxyRefusesUntilItIsRestored(t *testing.T) {
+	p, inside, _ := through(t)
+	require.NoError(t, inside.Incr(t.Context(), "n").Err())
+	p.Refuse()
+	_, err := net.Dial("tcp", p.Addr)
+	require.ErrorIs(t, err, syscall.ECONNREFUSED)
+	require.Error(t, inside.Incr(soon(t), "n").Err())
+	require.NoError(t, p.Restore())
+	require.EqualValues(t, 2, inside.Incr(t.Context(), "n").Val())
+}
+
+func TestASilentProxyAcceptsAndAnswersNothingUntilItIsRestored(t *testing.T) {
+	p, inside, outside := through(t)
+	require.NoError(t, inside.Incr(t.Context(), "n").Err())
+	p.Silence()
+	require.ErrorContains(t, inside.Incr(soon(t), "n").Err(), "timeout", "on the connection that was there")
+	require.ErrorContains(t, inside.Incr(soon(t), "n").Err(), "timeout", "on a new one")
+	assert.Equal(t, 2, p.Accepted())
+	require.NoError(t, p.Restore())
+	require.NoError(t, inside.Incr(t.Context(), "n").Err())
+	assert.Equal(t, "2", outside.Get(t.Context(), "n").Val(), "what was sent to it is lost")
+}
+
+func TestWhatIsSentIntoABlackHoleArrivesOnceItIsRestored(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("a black hole needs Linux")
+	}
+	p, inside, outside := through(t)
+	require.NoError(t, inside.Incr(t.Context(), "n").Err())
+	require.NoError(t, p.BlackHole())
+	require.ErrorContains(t, inside.Incr(soon(t), "n").Err(), "timeout", "on the connection that was there")
+	_, err := net.DialTimeout("tcp", p.Addr, 200*time.Millisecond)
+	require.ErrorContains(t, err, "timeout", "no new one comes about")
+	assert.Equal(t, "1", outside.Get(t.Context(), "n").Val())
+	assert.Equal(t, 1, p.Accepted())
+	require.NoError(t, p.Restore())
+	assert.Eventually(t, func() bool { return outside.Get(t.Context(), "n").Val() == "2" }, 2*time.Second, 5*time.Millisecond)
+	require.NoError(t, inside.Incr(t.Context(), "n").Err())
+}
+
+func TestAProxyEndsInAnyState(t *testing.T) {
+	for name, outage := range map[string]func(*faultproxy.Proxy){
+		"open":       func(*faultproxy.Proxy) {},
+		"refusing":   (*faultproxy.Proxy).Refuse,
+		"silent":     (*faultproxy.Proxy).Silence,
+		"black hole": func(p *faultproxy.Proxy) { _ = p.BlackHole() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, inside, _ := through(t)
+			require.NoError(t, inside.Ping(t.Context()).Err())
+			outage(p)
+			_ = inside.Ping(soon(t)).Err()
+			p.Close()
+			p.Close()
+			_, err := net.Dial("tcp", p.Addr)
+			assert.ErrorIs(t, err, syscall.ECONNREFUSED)
+		})
 	}
 }

@@ -20,6 +20,8 @@ type link struct {
 	mute   atomic.Bool // replies don't pass
 	cut    atomic.Bool // the next reply closes the connection
 
+	held atomic.Pointer[chan struct{}] // nothing passes until it is closed; nil: it does
+
 	once sync.Once
 	gone chan struct{} // closed when the proxy has closed the link
 }
@@ -30,13 +32,39 @@ func (l *link) close() {
 	_ = l.server.Close()
 }
 
+// hold keeps what is sent in either direction until release.
+func (l *link) hold() {
+	c := make(chan struct{})
+	l.held.CompareAndSwap(nil, &c)
+}
+
+func (l *link) release() {
+	if c := l.held.Swap(nil); c != nil {
+		close(*c)
+	}
+}
+
+// await returns when the link isn't held, and false if it was closed before.
+func (l *link) await() bool {
+	c := l.held.Load()
+	if c == nil {
+		return true
+	}
+	select {
+	case <-*c:
+		return true
+	case <-l.gone:
+		return false
+	}
+}
+
 // requests hands commands to the server until the client has gone.
 func (l *link) requests() {
 	defer l.proxy.running.Done()
 	defer l.hangUp()
 	for r := bufio.NewReader(l.client); ; {
 		command, err := read(r)
-		if err != nil {
+		if !l.await() || err != nil {
 			return
 		}
 		switch fate := l.proxy.fate(command); fate.Do {
@@ -82,6 +110,8 @@ func (l *link) replies() {
 	for chunk := make([]byte, 32<<10); ; {
 		n, err := l.server.Read(chunk)
 		switch {
+		case !l.await():
+			return
 		case err != nil && l.frozen.Load(): // the client isn't told
 			<-l.gone
 			return

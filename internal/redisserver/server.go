@@ -61,7 +61,7 @@ func boot(config string, args []string) (*Server, error) {
 	}
 	s := &Server{path: path, dir: dir, config: config, args: args}
 	for range tries {
-		s.Addr = freeAddr()
+		s.Addr = FreeAddr()
 		if s.proc, err = s.launch(); !errors.Is(err, errTaken) {
 			break
 		}
@@ -165,9 +165,9 @@ func (s *Server) launch() (*process, error) {
 	return p, nil
 }
 
-// freeAddr picks a port nobody listens on, below those that systems hand to outgoing connections: there, a client that redials a
+// FreeAddr picks a port nobody listens on, below those that systems hand to outgoing connections: there, a client that redials a
 // killed server could be given the server's own port and keep it from coming back. A cluster's bus, 10000 higher, stays below too.
-func freeAddr() string {
+func FreeAddr() string {
 	for {
 		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(10_000+rand.N(12_000)))
 		if l, err := net.Listen("tcp", addr); err == nil {
