@@ -26,6 +26,7 @@ type waiter struct {
 	end   *Event    // guarded by board.mu: how a computation ended, if that was not seen yet
 	heard time.Time // guarded by board.mu: when end came
 	look  bool      // guarded by board.mu: there is a reason to look
+	left  any       // guarded by board.mu: an answer that others have left, see leave
 }
 
 func (b *board) enter(name string, lease time.Duration) *waiter {
@@ -70,6 +71,24 @@ func (b *board) post(e Event) {
 	}
 }
 
+// leave hands an answer of this process to those who wait for name: one that the store did not take, so that nobody will
+// announce it, but that is good enough for whoever asked before it was begun.
+func (b *board) leave(name string, a any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for w := range b.waiting[name] {
+		w.left, w.look = a, true
+		w.nudge()
+	}
+}
+
+// found returns the last answer that was left, nil if there was none.
+func (w *waiter) found() any {
+	w.board.mu.Lock()
+	defer w.board.mu.Unlock()
+	return w.left
+}
+
 // post notes an event; the board is locked.
 func (w *waiter) post(e Event) {
 	if e.Kind == Published || e.Kind == Failed {
@@ -78,6 +97,11 @@ func (w *waiter) post(e Event) {
 	if e.Kind != Renewed {
 		w.look = true
 	}
+	w.nudge()
+}
+
+// nudge wakes the waiter; the board is locked.
+func (w *waiter) nudge() {
 	select {
 	case w.wake <- struct{}{}:
 	default:

@@ -243,7 +243,8 @@ func (r *run[V]) publish(ctx context.Context, i item[V], fence Fence, begun mome
 		}
 	case errors.Is(err, ErrFenced):
 		r.o.Trace.overtaken()
-		a.asOf = begun // only those who asked before it began may have it
+		a.asOf = begun // only those who asked before it began may have it, whichever flight they are on
+		r.board.leave(r.call.key.Name, answer[V]{item: i, asOf: begun})
 	case errors.Is(err, ErrTooBig):
 		r.o.Trace.storeFailed("set", err)
 		return r.pass(ctx, i, fence, begun)

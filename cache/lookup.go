@@ -92,7 +92,7 @@ func (c *Cache[V]) seek(ctx context.Context, q *call[V], s sighting[V], found bo
 	for {
 		if !found {
 			var err error
-			q = &call[V]{ctx: ctx, key: q.key, compute: q.compute, anew: q.anew, asked: c.clock.now()}
+			q = &call[V]{ctx: ctx, key: q.key, compute: q.compute, anew: q.anew, asked: q.asked}
 			if s, err = c.lookSoon(patient, q); err != nil {
 				return c.settle(ctx, patient, key, item[V]{}, err)
 			}

@@ -185,6 +185,9 @@ func (r *run[V]) follow(ctx context.Context, w *waiter, pause time.Duration, now
 	if ctx.Err() != nil {
 		return answer[V]{}, false, nil
 	}
+	if a, left := w.found().(answer[V]); left && a.asOf > r.call.asked {
+		return a, true, nil
+	}
 	if asOf := r.clock.before(e.Entry.Age); ok && e.Key == r.call.key && asOf > r.call.asked {
 		if e.Kind == Failed {
 			return answer[V]{}, true, e.Err
