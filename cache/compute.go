@@ -257,6 +257,7 @@ func (r *run[V]) publish(ctx context.Context, i item[V], fence Fence, begun mome
 
 // keep remembers in this process what could not be published.
 func (r *run[V]) keep(w Write, begun moment, why error) {
+	r.untold = why
 	if w.Data != nil {
 		k := &known{entry: Entry{Data: w.Data, Fence: w.Fence}, unpublished: true, refused: errors.Is(why, ErrRefused)}
 		r.near.keep(r.call.key.Name, k, begun)

@@ -52,6 +52,7 @@ type run[V any] struct {
 	entered  bool          // there was room for a computation, once
 	slot     *slot         // nil: it needs none
 	waiver   *waiver       // to do without
+	untold   error         // why the store did not take the result
 }
 
 func (c *Cache[V]) run(q *call[V], seen item[V], w *waiver) recompute.Work[answer[V]] {
@@ -70,6 +71,8 @@ func (c *Cache[V]) run(q *call[V], seen item[V], w *waiver) recompute.Work[answe
 		case (a.passed || err == errAlone) && r.behind:
 			c.failures.rest(q.key.Name, passFor)
 		case a.passed, err == errAlone:
+		case r.behind && err == nil && !seen.local: // a store that goes on saying "stale" would have it computed again at once
+			c.failures.note(q.key.Name, r.untold, 0)
 		case r.behind || !q.own(err):
 			c.failures.note(q.key.Name, err, r.cooldown)
 		}

@@ -45,7 +45,8 @@ type scene struct {
 	stop    chan struct{}
 	calls   atomic.Int64
 	slowest atomic.Int64
-	waited  atomic.Int64 // for a computation, though there was a value
+	waited  atomic.Int64 // for a computation, though there was a value, before it was over
+	over    atomic.Bool  // the outage is
 }
 
 // member is a replica and the source that it computes from.
@@ -129,7 +130,7 @@ func (s *scene) ask(m *member, key string, atHand bool) bool {
 	s.calls.Add(1)
 	for most := s.slowest.Load(); int64(took) > most && !s.slowest.CompareAndSwap(most, int64(took)); most = s.slowest.Load() {
 	}
-	if atHand && (got.Outcome == cache.Computed || got.Outcome == cache.Collapsed) {
+	if atHand && !s.over.Load() && (got.Outcome == cache.Computed || got.Outcome == cache.Collapsed) {
 		s.waited.Add(1)
 	}
 	return assert.NoError(s.t, err) && assert.Equal(s.t, key, got.Value)
