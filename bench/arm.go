@@ -13,6 +13,7 @@ type Compute = func(ctx context.Context) ([]byte, error)
 // Replica is one process of the fleet as its callers see it.
 type Replica interface {
 	Get(ctx context.Context, key string, compute Compute) ([]byte, error)
+	Delete(ctx context.Context, key string) error
 	Close() error
 }
 
@@ -28,6 +29,7 @@ type Terms struct {
 	Prefix          string        // of every key that is written
 	Fresh           time.Duration // lifetime of a value
 	WhileRevalidate time.Duration // then serve it once more and recompute behind the answer
+	IfError         time.Duration // then serve it only in place of an error or a wait
 	Cooldown        time.Duration // after a failed computation
 	Lease           time.Duration // silence of a holder after which another may take over
 }

@@ -34,7 +34,7 @@ func newBellwether(rdb *redis.Client, t Terms) (*bellwether, error) {
 	trace.StoreFailed = func(string, error) { b.failed.Add(1) }
 	var err error
 	b.cache, err = cache.New(redisstore.New(rdb, redisstore.Options{Prefix: t.Prefix}), cache.Options[[]byte]{
-		Policy: stale.Policy{Fresh: t.Fresh, WhileRevalidate: t.WhileRevalidate, Cooldown: t.Cooldown},
+		Policy: stale.Policy{Fresh: t.Fresh, WhileRevalidate: t.WhileRevalidate, IfError: t.IfError, Cooldown: t.Cooldown},
 		Lease:  t.Lease,
 		Trace:  trace,
 	})
@@ -47,6 +47,8 @@ func newBellwether(rdb *redis.Client, t Terms) (*bellwether, error) {
 func (b *bellwether) Get(ctx context.Context, key string, compute Compute) ([]byte, error) {
 	return b.cache.GetOrCompute(ctx, key, compute)
 }
+
+func (b *bellwether) Delete(ctx context.Context, key string) error { return b.cache.Delete(ctx, key) }
 
 func (b *bellwether) Close() error { return b.cache.Close() }
 

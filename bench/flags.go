@@ -6,7 +6,9 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -54,8 +56,9 @@ func declare(fs *flag.FlagSet, p *Params) {
 		}
 		return nil
 	})
-	chosen(fs, &p.Scenarios, "scenarios", func(s Scenario) string { return s.Name })
-	chosen(fs, &p.Arms, "arms", func(a Arm) string { return a.Name })
+	group := map[string][]string{"outages": names(outages(), Scenario.name)}
+	chosen(fs, &p.Scenarios, "scenarios", known(), Scenario.name, group)
+	chosen(fs, &p.Arms, "arms", arms(), Arm.name, nil)
 	fs.BoolVar(&p.JSON, "json", false, "print JSON instead of a table")
 	fs.BoolVar(&p.Quick, "quick", false, "small figures for what is not given: seconds instead of a minute")
 }
@@ -73,28 +76,44 @@ func ranged[T cmp.Ordered](fs *flag.FlagSet, dst *T, name, usage string, parse f
 	})
 }
 
-// chosen declares a flag that picks from what dst holds, by name, in the order given.
-func chosen[T any](fs *flag.FlagSet, dst *[]T, name string, nameOf func(T) string) {
-	all, names := map[string]T{}, make([]string, 0, len(*dst))
-	for _, v := range *dst {
+// chosen declares a flag that picks from known, by name or by the name of a group, in the order given.
+func chosen[T any](fs *flag.FlagSet, dst *[]T, flag string, known []T, nameOf func(T) string, groups map[string][]string) {
+	all := map[string]T{}
+	for _, v := range known {
 		all[nameOf(v)] = v
-		names = append(names, nameOf(v))
 	}
-	list := strings.Join(names, ",")
-	fs.Func(name, "comma-separated `names` (default "+list+")", func(s string) error {
+	list := strings.Join(append(names(known, nameOf), slices.Sorted(maps.Keys(groups))...), ",")
+	usual := strings.Join(names(*dst, nameOf), ",")
+	fs.Func(flag, "comma-separated `names` (default "+usual+")", func(s string) error {
 		*dst = nil
 		seen := map[string]bool{}
-		for name := range strings.SplitSeq(s, ",") {
-			v, ok := all[name]
-			if !ok || seen[name] {
-				return fmt.Errorf("must be one or more of %s, each once", list)
+		for word := range strings.SplitSeq(s, ",") {
+			chosen, ok := groups[word]
+			if !ok {
+				chosen = []string{word}
 			}
-			seen[name] = true
-			*dst = append(*dst, v)
+			for _, name := range chosen {
+				v, ok := all[name]
+				if !ok || seen[name] {
+					return fmt.Errorf("must be one or more of %s, each once", list)
+				}
+				seen[name] = true
+				*dst = append(*dst, v)
+			}
 		}
 		return nil
 	})
 }
+
+func names[T any](all []T, nameOf func(T) string) (names []string) {
+	for _, v := range all {
+		names = append(names, nameOf(v))
+	}
+	return names
+}
+
+func (s Scenario) name() string { return s.Name }
+func (a Arm) name() string      { return a.Name }
 
 // checkLoopback refuses servers on other machines: a load program must not be pointed at production by a typing error.
 func checkLoopback(addr string) error {
@@ -116,7 +135,11 @@ func usage(fs *flag.FlagSet, w io.Writer) {
 	fmt.Fprintln(w, "bench puts a cold or expiring key in front of many callers on several replicas and measures what happens.")
 	fmt.Fprintln(w, "\nScenarios:")
 	for _, s := range scenarios() {
-		fmt.Fprintf(w, "  %-13s %s\n", s.Name, s.About)
+		fmt.Fprintf(w, "  %-16s %s\n", s.Name, s.About)
+	}
+	fmt.Fprintln(w, "\nOutages (-scenarios outages, or one of them; each trial breaks a redis-server of its own):")
+	for _, s := range outages() {
+		fmt.Fprintf(w, "  %-16s %s\n", s.Name, s.About)
 	}
 	fmt.Fprintln(w, "\nArms:")
 	for _, a := range arms() {

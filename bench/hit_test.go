@@ -34,6 +34,8 @@ func (r raw) Get(ctx context.Context, key string, compute Compute) ([]byte, erro
 	return v, r.rdb.Set(ctx, r.prefix+":"+key, v, outlast).Err()
 }
 
+func (r raw) Delete(context.Context, string) error { return nil }
+
 func (r raw) Close() error { return nil }
 
 // open gives a benchmark one replica of an arm, with a client as its users have it.

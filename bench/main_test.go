@@ -95,19 +95,19 @@ func TestTheNamesOfTheJSON(t *testing.T) {
 	var report map[string]any
 	require.NoError(t, json.Unmarshal([]byte(out), &report), errOut)
 	assert.ElementsMatch(t, strings.Fields(
-		"parameters go_version platform cpus redis_version redis_started commands_counted results"), names(report))
+		"parameters go_version platform cpus redis_version redis_started commands_counted results"), fields(report))
 	assert.ElementsMatch(t, strings.Fields(
-		"replicas callers compute_ms keys lease_ms runs seed quick scenarios arms"), names(report["parameters"]))
+		"replicas callers compute_ms keys lease_ms runs seed quick scenarios arms"), fields(report["parameters"]))
 
 	result := report["results"].([]any)[0].(map[string]any)
 	assert.ElementsMatch(t, strings.Fields(
-		"scenario arm run calls served errors error_kinds computations peak_computations latency_ms wake_ms commands failed_steps notes"), names(result))
-	assert.ElementsMatch(t, strings.Fields("samples p50 p99 max"), names(result["latency_ms"]))
-	assert.ElementsMatch(t, strings.Fields("total by_name"), names(result["commands"]))
-	assert.ElementsMatch(t, strings.Fields("all_told_ms"), names(result["notes"]))
+		"scenario arm run calls served errors error_kinds computations peak_computations latency_ms wake_ms commands failed_steps notes"), fields(result))
+	assert.ElementsMatch(t, strings.Fields("samples p50 p99 max"), fields(result["latency_ms"]))
+	assert.ElementsMatch(t, strings.Fields("total by_name"), fields(result["commands"]))
+	assert.ElementsMatch(t, strings.Fields("all_told_ms"), fields(result["notes"]))
 }
 
-func names(object any) (names []string) {
+func fields(object any) (names []string) {
 	for name := range object.(map[string]any) {
 		names = append(names, name)
 	}

@@ -36,4 +36,8 @@ func (n *naive) Get(ctx context.Context, key string, compute Compute) ([]byte, e
 	return v, n.rdb.Set(ctx, key, v, n.ttl).Err()
 }
 
+func (n *naive) Delete(ctx context.Context, key string) error {
+	return n.rdb.Del(ctx, n.prefix+":"+key).Err()
+}
+
 func (n *naive) Close() error { return nil }

@@ -18,26 +18,28 @@ func now() time.Duration { return time.Since(epoch) }
 // Origin is what the caches protect. It takes its time, and remembers who made it work.
 type Origin struct {
 	delay time.Duration
-	fail  error // what every computation ends in; nil: a value
+	crowd bool // it takes delay for each computation under way
 
 	mu      sync.Mutex
+	fail    error // what every computation ends in; nil: a value
 	started int
 	running int
 	peak    int
+	starts  map[string][]time.Duration
 	ends    map[string][]time.Duration
 }
 
 func newOrigin(delay time.Duration, fail error) *Origin {
-	return &Origin{delay: delay, fail: fail, ends: map[string][]time.Duration{}}
+	return &Origin{delay: delay, fail: fail, starts: map[string][]time.Duration{}, ends: map[string][]time.Duration{}}
 }
 
 // compute is the computation of one key's value.
 func (o *Origin) compute(key string) Compute {
 	return func(ctx context.Context) ([]byte, error) {
-		o.begin()
-		err := pause(ctx, o.delay)
+		delay, fail := o.begin(key)
+		err := pause(ctx, delay)
 		if err == nil {
-			err = o.fail
+			err = fail
 		}
 		end := o.end(key)
 		if err != nil {
@@ -47,12 +49,34 @@ func (o *Origin) compute(key string) Compute {
 	}
 }
 
-func (o *Origin) begin() {
+// begin counts a computation in, and says how long it will take and what it will end in.
+func (o *Origin) begin(key string) (delay time.Duration, fail error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.started++
 	o.running++
 	o.peak = max(o.peak, o.running)
+	o.starts[key] = append(o.starts[key], now())
+	if o.crowd {
+		return o.delay * time.Duration(o.running), o.fail
+	}
+	return o.delay, o.fail
+}
+
+// set makes all computations that begin from now on end in err.
+func (o *Origin) set(err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.fail = err
+}
+
+// begun counts the computations of a key that began in [from, to).
+func (o *Origin) begun(key string, from, to time.Duration) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	first, _ := slices.BinarySearch(o.starts[key], from)
+	last, _ := slices.BinarySearch(o.starts[key], to)
+	return last - first
 }
 
 func (o *Origin) end(key string) time.Duration {

@@ -23,7 +23,7 @@ func (r *Report) table(w io.Writer) error {
 	if p.Runs > 1 {
 		fmt.Fprintf(&b, "Each row is the median of %d runs, by the last caller's latency.\n", p.Runs)
 	}
-	for _, s := range scenarios() {
+	for _, s := range known() {
 		rows := [][]string{columns}
 		for _, arm := range p.Arms {
 			if res, ok := r.median(s.Name, arm); ok {

@@ -8,12 +8,17 @@ import (
 	mathrand "math/rand/v2"
 	"runtime"
 	"time"
+
+	"github.com/bellwether-cache/bellwether/internal/faultproxy"
+	"github.com/bellwether-cache/bellwether/internal/redisserver"
 )
 
 // Trial is one arm going through one scenario once.
 type Trial struct {
 	Params
 	addr   string
+	server *redisserver.Server // of its own, for scenarios that break it, else nil
+	proxy  *faultproxy.Proxy   // before that server
 	arm    Arm
 	plan   Plan
 	rand   *mathrand.Rand
@@ -34,10 +39,10 @@ func runTrial(ctx context.Context, p Params, addr string, s Scenario, arm Arm, r
 	ctx, cancel := context.WithTimeoutCause(ctx, p.limit(), errors.New("bench: the trial took too long"))
 	defer cancel()
 	t, err := newTrial(p, addr, s, arm, run)
+	defer t.end()
 	if err != nil {
 		return Result{}, err
 	}
-	defer t.fleet.close()
 
 	runtime.GC() // the last trial's garbage is not this one's
 	if err := t.fleet.warm(ctx, p.Callers); err != nil {
@@ -61,9 +66,42 @@ func newTrial(p Params, addr string, s Scenario, arm Arm, run int) (*Trial, erro
 	t.plan.Terms.Prefix = "bellwether-bench:" + rand.Text()
 	t.rand = mathrand.New(mathrand.NewPCG(p.Seed, uint64(run))) // the same order of keys for each arm
 	t.origin = newOrigin(t.plan.Compute, t.plan.Fail)
-	fleet, err := openFleet(addr, arm, t.plan.Terms, p.Replicas)
-	t.fleet = fleet
+	t.origin.crowd = t.plan.Crowd
+	if t.plan.Replicas > 0 {
+		t.Replicas = min(t.Replicas, t.plan.Replicas)
+	}
+	var err error
+	if s.Alone {
+		if err := t.isolate(); err != nil {
+			return t, err
+		}
+	}
+	t.fleet, err = openFleet(t.addr, arm, t.plan.Terms, t.Replicas)
 	return t, err
+}
+
+// isolate gives the trial a server of its own, behind a proxy.
+func (t *Trial) isolate() (err error) {
+	if t.server, err = redisserver.Start(); err != nil {
+		return err
+	}
+	if t.proxy, err = faultproxy.Open(t.server.Addr); err == nil {
+		t.addr = t.proxy.Addr
+	}
+	return err
+}
+
+// end closes what the trial has opened.
+func (t *Trial) end() {
+	if t.fleet != nil {
+		_ = t.fleet.close()
+	}
+	if t.proxy != nil {
+		t.proxy.Close()
+	}
+	if t.server != nil {
+		_ = t.server.Stop() // a temporary directory may be left
+	}
 }
 
 // call makes one measured call.
