@@ -30,7 +30,7 @@ const soon = 150 * time.Millisecond
 // lookSoon is lookTogether, except that it serves the last known value if the store takes its time. (It has had 50 ms
 // before, if it can be asked promptly.)
 func (c *Cache[V]) lookSoon(ctx context.Context, q *call[V]) (sighting[V], error) {
-	if q.anew || c.near.find(q.key.Name) == nil || !c.board.hears() {
+	if q.anew || c.near.find(q.key.Name) == nil {
 		return c.lookTogether(ctx, q)
 	}
 	hurried, cancel := context.WithTimeout(ctx, soon)
@@ -38,6 +38,9 @@ func (c *Cache[V]) lookSoon(ctx context.Context, q *call[V]) (sighting[V], error
 	s, err := c.lookTogether(hurried, q)
 	if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
 		return s, err
+	}
+	if !c.board.hears() { // nothing comes from the store in any way: it is away
+		err = ErrUnreachable
 	}
 	if i := c.standIn(q.key, err); i.phase() >= stale.WhileRevalidate {
 		return sighting[V]{item: i}, nil

@@ -3,6 +3,7 @@ package cache_test
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,10 +14,10 @@ import (
 	"github.com/bellwether-cache/bellwether/cache"
 )
 
-// readOnly is a store that answers reads and takes no writes, as a primary that was made a replica, while refuses is true.
-func readOnly(m *cache.Memory, refuses *bool) (*shim, *locks) {
+// readOnly is a store that answers reads and takes no writes, as a primary that was made a replica, while refuses holds.
+func readOnly(m *cache.Memory, refuses *atomic.Bool) (*shim, *locks) {
 	refuse := func(ctx context.Context, step string) error {
-		if *refuses && step != "get" {
+		if refuses.Load() && step != "get" {
 			return fmt.Errorf("%w: READONLY", cache.ErrRefused)
 		}
 		return nil
@@ -30,7 +31,7 @@ func readOnly(m *cache.Memory, refuses *bool) (*shim, *locks) {
 func TestAStoreThatTakesNoWritesIsReadAllTheSame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := cache.NewMemory()
-		refuses := false
+		var refuses atomic.Bool
 		s, l := readOnly(m, &refuses)
 		long := windows
 		long.WhileRevalidate = time.Hour
@@ -39,7 +40,7 @@ func TestAStoreThatTakesNoWritesIsReadAllTheSame(t *testing.T) {
 		f.store("stale", "old")
 		time.Sleep(windows.Fresh - 10*time.Second)
 		f.store("hit", "there")
-		refuses = true
+		refuses.Store(true)
 		for began := time.Now(); time.Since(began) < time.Minute-10*time.Second; time.Sleep(100 * time.Millisecond) {
 			values(t, "there", f.crowd(2, "hit"))
 			for _, r := range f.crowd(2, "stale") {
@@ -55,7 +56,7 @@ func TestAStoreThatTakesNoWritesIsReadAllTheSame(t *testing.T) {
 		assert.LessOrEqual(t, f.runs.Load(), int64(3*(1+6)))
 		assert.GreaterOrEqual(t, f.runs.Load(), int64(3*(1+3)))
 
-		refuses = false // and it is as before, by itself
+		refuses.Store(false) // and it is as before, by itself
 		time.Sleep(40 * time.Second)
 		values(t, "old", []reply{f.ask(0, "stale")})
 		time.Sleep(time.Second)
