@@ -16,6 +16,7 @@ package cache
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -92,6 +93,13 @@ func (c *Cache[V]) hear(e Event) {
 		c.forget(e.Key.Name) // whoever asks from now on must not get what began before
 	case Published:
 		c.runs.Forget(e.Key.Name) // whoever asks from now on finds it, and need not wait for a computation of ours
+		if e.Key.Schema == c.shape {
+			c.failures.drop(e.Key.Name)
+		}
+	case Failed:
+		if failed := (*FailedError)(nil); errors.As(e.Err, &failed) && e.Key.Schema == c.shape {
+			c.failures.hear(e.Key.Name)
+		}
 	case Connected, Disconnected:
 		c.o.Trace.push(e.Kind == Connected, e.Err)
 	}

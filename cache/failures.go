@@ -22,6 +22,8 @@ type failure struct {
 	count int
 	cool  time.Time // until then callers get err
 	until time.Time // until then nothing is recomputed behind an answer
+	ends  time.Time // of the pause after the last failure
+	heard bool      // it was announced, by this process or another
 }
 
 const (
@@ -42,13 +44,40 @@ func (f *failures) note(name string, err error, cooldown time.Duration) {
 		f.names = make(map[string]failure)
 	}
 	last := f.names[name]
-	pause := min(shortestPause<<min(last.count, 10), longestPause)
-	next := failure{err: err, count: last.count + 1, until: time.Now().Add(max(pause, cooldown))}
+	if last.heard && time.Now().Before(last.ends) {
+		last.count-- // it is the one that was announced
+	}
+	next := failure{err: err, count: last.count + 1, until: time.Now().Add(max(last.pause(), cooldown))}
+	next.ends = next.until
 	if failed := (*FailedError)(nil); shareable(err) && !errors.As(err, &failed) { // else the cooldown began elsewhere
 		next.cool = time.Now().Add(cooldown)
 	}
 	f.names[name] = next
 	f.forget()
+}
+
+// hear takes in that a computation has failed somewhere in the fleet: all processes make their pauses together, or the
+// source would be asked the more for failing. One that is heard of in a pause is the one that began it, or came of a call that could not wait.
+func (f *failures) hear(name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	last := f.names[name]
+	if time.Now().Before(last.ends) {
+		return
+	}
+	if f.names == nil {
+		f.names = make(map[string]failure)
+	}
+	last.ends = time.Now().Add(last.pause())
+	last.until = later(last.until, last.ends)
+	last.count, last.heard = last.count+1, true
+	f.names[name] = last
+	f.forget()
+}
+
+// pause is how long nothing is recomputed behind an answer after one more failure.
+func (f failure) pause() time.Duration {
+	return min(shortestPause<<min(max(f.count, 0), 10), longestPause)
 }
 
 // forget drops what no longer matters, each time that the number of names has doubled.
