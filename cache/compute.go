@@ -42,8 +42,8 @@ func (r *run[V]) compute(ctx, work context.Context) (answer[V], error) {
 		return answer[V]{}, errPassed
 	case err != nil:
 		r.o.Trace.storeFailed("begin", err)
-		if r.behind && r.seen.unpublished && r.seen.windows.Phase(r.seen.now()) == stale.Fresh {
-			return answer[V]{}, errInVain
+		if i := r.standIn(r.call.key, err); !r.call.anew && i.unpublished && i.windows.Phase(i.now()) == stale.Fresh {
+			return answer[V]{}, r.vain() // it was computed while we asked for the lease
 		}
 		fence, r.begin = 0, err
 	case e.Data != nil:
@@ -257,10 +257,12 @@ func (r *run[V]) publish(ctx context.Context, i item[V], fence Fence, begun mome
 
 // keep remembers in this process what could not be published.
 func (r *run[V]) keep(w Write, begun moment, why error) {
-	r.untold = why
 	if w.Data != nil {
 		k := &known{entry: Entry{Data: w.Data, Fence: w.Fence}, unpublished: true, refused: errors.Is(why, ErrRefused)}
 		r.near.keep(r.call.key.Name, k, begun)
+	}
+	if r.near.find(r.call.key.Name) == nil {
+		r.lost = why
 	}
 }
 

@@ -58,8 +58,11 @@ func (n *near) keep(name string, k *known, asOf moment) {
 	}
 	k.at = time.Now()
 	k.asOf.Store(int64(asOf))
-	if old, ok := n.entries.GetIfPresent(name); ok && !old.unpublished && !k.unpublished {
+	if old, ok := n.entries.GetIfPresent(name); ok && !k.unpublished {
 		switch {
+		case old.unpublished && k.entry.Age > time.Since(old.at):
+			return // it is what the store had before, and could not replace
+		case old.unpublished:
 		case old.entry.Fence > k.entry.Fence:
 			return
 		case old.entry.Fence == k.entry.Fence:

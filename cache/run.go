@@ -25,6 +25,14 @@ var errOthers = errors.New("cache: another process computes")
 // errInVain ends a flight behind a value that is fresh but not published, since it still can't be.
 var errInVain = fmt.Errorf("%w: the store takes nothing", errOthers)
 
+// vain ends a flight that would compute what this process has and can't publish. Who waits for it looks again, and is served that.
+func (r *run[V]) vain() error {
+	if r.behind {
+		return errInVain
+	}
+	return errOthers
+}
+
 // inVainFor is how long the next attempt to publish such a value is put off.
 const inVainFor = 250 * time.Millisecond
 
@@ -52,7 +60,7 @@ type run[V any] struct {
 	entered  bool          // there was room for a computation, once
 	slot     *slot         // nil: it needs none
 	waiver   *waiver       // to do without
-	untold   error         // why the store did not take the result
+	lost     error         // why nobody has the result, neither the store nor this process
 }
 
 func (c *Cache[V]) run(q *call[V], seen item[V], w *waiver) recompute.Work[answer[V]] {
@@ -72,7 +80,7 @@ func (c *Cache[V]) run(q *call[V], seen item[V], w *waiver) recompute.Work[answe
 			c.failures.rest(q.key.Name, passFor)
 		case a.passed, err == errAlone:
 		case r.behind && err == nil && !seen.local: // a store that goes on saying "stale" would have it computed again at once
-			c.failures.note(q.key.Name, r.untold, 0)
+			c.failures.note(q.key.Name, r.lost, 0)
 		case r.behind || !q.own(err):
 			c.failures.note(q.key.Name, err, r.cooldown)
 		}

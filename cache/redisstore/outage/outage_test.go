@@ -70,7 +70,7 @@ func TestAnOutageOfRedisShowsInNoCall(t *testing.T) {
 // play goes through an outage under load. No call fails; none that has a value at hand waits for a computation; a replica computes
 // a key no more often than if it had it to itself; and afterwards the replicas share as before.
 func play(t *testing.T, o outage) {
-	s := stage(t)
+	s := stage(t, fresh, 0)
 	for _, m := range s.members { // each has seen it
 		require.True(t, s.ask(m, "warm", false))
 	}

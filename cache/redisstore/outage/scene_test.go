@@ -40,6 +40,8 @@ type scene struct {
 	proxy   *faultproxy.Proxy
 	admin   *redis.Client // goes past the proxy
 	members []*member
+	fresh   time.Duration
+	budget  time.Duration // of a step
 
 	callers sync.WaitGroup
 	stop    chan struct{}
@@ -57,9 +59,9 @@ type member struct {
 	hear atomic.Bool
 }
 
-// stage starts a fleet. All of it is at the defaults but for the policy.
-func stage(t *testing.T) *scene {
-	s := &scene{t: t, server: redistest.Start(t), stop: make(chan struct{})}
+// stage starts a fleet. All of it is at the defaults but for these; a budget of 0 is one.
+func stage(t *testing.T, fresh, budget time.Duration) *scene {
+	s := &scene{t: t, server: redistest.Start(t), fresh: fresh, budget: budget, stop: make(chan struct{})}
 	s.proxy = faultproxy.Start(t, s.server.Addr)
 	s.admin = redistest.Client(t, s.server)
 	for range replicas {
@@ -73,8 +75,8 @@ func (s *scene) join() *member {
 	m := &member{runs: make(map[string]int)}
 	rdb := redis.NewClient(&redis.Options{Addr: s.proxy.Addr})
 	s.t.Cleanup(func() { assert.NoError(s.t, rdb.Close()) })
-	c, err := cache.New(redisstore.New(rdb, redisstore.Options{Prefix: "t"}), cache.Options[string]{
-		Policy: stale.Policy{Fresh: fresh, WhileRevalidate: time.Minute, IfError: time.Hour},
+	c, err := cache.New(redisstore.New(rdb, redisstore.Options{Prefix: "t", Budget: s.budget}), cache.Options[string]{
+		Policy: stale.Policy{Fresh: s.fresh, WhileRevalidate: time.Minute, IfError: time.Hour},
 		Trace:  cache.Trace{Push: func(on bool, _ error) { m.hear.Store(on) }},
 	})
 	require.NoError(s.t, err)
