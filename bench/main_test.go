@@ -88,6 +88,23 @@ func checkResult(t *testing.T, r Result, scenario, arm string) {
 	}
 }
 
+// An outage is an error for nobody, and few computations, behind Bellwether; and leaves the arms with a table all the same.
+func TestAnOutageIsReplayed(t *testing.T) {
+	redistest.Start(t) // skips where the program couldn't start one
+	code, out, errOut := bench(t.Context(), "-quick", "-json", "-arms", "singleflight,bellwether", "-scenarios", "full")
+	require.Equal(t, 0, code, errOut)
+	var report Report
+	require.NoError(t, json.Unmarshal([]byte(out), &report))
+	require.Len(t, report.Results, 2)
+	assert.Positive(t, report.Results[0].Errors)
+	ours := report.Results[1]
+	assert.Zero(t, ours.Errors, "%v", ours.Kinds)
+	for _, note := range []string{"warm_in_time_percent", "cold_in_time_percent", "warm_computations_per_replica", "back_ms"} {
+		assert.Contains(t, ours.Notes, note)
+	}
+	assert.LessOrEqual(t, ours.Notes["cold_computations_per_replica"], 4.0)
+}
+
 // The names of the JSON are for programs: they stay.
 func TestTheNamesOfTheJSON(t *testing.T) {
 	server := redistest.Start(t)
