@@ -100,6 +100,7 @@ func play(t *testing.T, o outage) {
 		assert.LessOrEqual(t, cold[i], max(most, o.most), "replica %d, cold", i)
 	}
 	assert.Zero(t, s.waited.Load(), "calls that waited for a computation though there was a value")
-	assert.Less(t, slowest, 4*time.Second, "a lease, a few steps, a computation; far less but for unlucky ones")
+	// A lease whose release was lost, a few steps and a computation; where no number can be had, for each replica in turn.
+	assert.Less(t, slowest, 8*time.Second)
 	assert.Less(t, shared, 3*time.Second, "1.2 s where the machine has time")
 }
