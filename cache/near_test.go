@@ -172,24 +172,6 @@ func TestWithALastKnownValueNobodyWaitsForAStoreThatHangs(t *testing.T) {
 	})
 }
 
-// Nor if the store's events have ended as well, as they do where connections are refused.
-func TestWithALastKnownValueNobodyWaitsForAStoreOfWhichNothingIsHeard(t *testing.T) {
-	cut(t, windows, func(t *testing.T, o *outage, c, _ *cache.Cache[string], _ cache.Compute[string], _ *atomic.Int64) {
-		o.before = func(ctx context.Context, _ string) error {
-			time.Sleep(250 * time.Millisecond)
-			return errNobody
-		}
-		o.disconnect()
-		for range 10 {
-			began := time.Now()
-			r := ask(t, c, nilCompute)
-			assert.Equal(t, "known", r.Value)
-			assert.Equal(t, cache.Stale, r.Outcome)
-			assert.LessOrEqual(t, time.Since(began), 150*time.Millisecond)
-		}
-	})
-}
-
 // Case 42; a store that takes no writes still answers.
 func TestWhileTheStoreTakesNoWritesAValueIsComputedOnceInItsLifetime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
