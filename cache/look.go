@@ -30,7 +30,7 @@ const soon = 150 * time.Millisecond
 // lookSoon is lookTogether, except that it serves the last known value if the store takes its time. (It has had 50 ms
 // before, if it can be asked promptly.)
 func (c *Cache[V]) lookSoon(ctx context.Context, q *call[V]) (sighting[V], error) {
-	if q.anew || c.near.find(q.key.Name) == nil {
+	if q.anew || c.near.find(q.key.Name) == nil || !c.board.hears() {
 		return c.lookTogether(ctx, q)
 	}
 	hurried, cancel := context.WithTimeout(ctx, soon)
@@ -38,9 +38,6 @@ func (c *Cache[V]) lookSoon(ctx context.Context, q *call[V]) (sighting[V], error
 	s, err := c.lookTogether(hurried, q)
 	if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
 		return s, err
-	}
-	if !c.board.hears() { // nothing comes from the store in any way: it is away
-		err = ErrUnreachable
 	}
 	if i := c.standIn(q.key, err); i.phase() >= stale.WhileRevalidate {
 		return sighting[V]{item: i}, nil
@@ -89,6 +86,9 @@ func (c *Cache[V]) lookPromptly(q *call[V]) (s sighting[V], ok bool) {
 		return c.judge(q, i), true
 	case errors.Is(err, ErrNotFound):
 		return c.judge(q, c.standIn(q.key, err)), true
+	case errors.Is(err, ErrUnreachable):
+		i := c.standIn(q.key, err)
+		return c.judge(q, i), i.phase() >= stale.WhileRevalidate
 	}
 	return s, false
 }

@@ -233,3 +233,19 @@ func TestAWriteElsewhereIsNotForgottenForWhatBeganBefore(t *testing.T) {
 		assert.EqualValues(t, 1, runs.Load())
 	})
 }
+
+// Nor for one that refuses connections, which ends its events as well.
+func TestWithALastKnownValueNobodyWaitsForAStoreThatRefusesConnections(t *testing.T) {
+	cut(t, windows, func(t *testing.T, o *outage, c, _ *cache.Cache[string], _ cache.Compute[string], _ *atomic.Int64) {
+		o.prompt = true
+		o.begin(errNobody)
+		o.disconnect()
+		began := time.Now()
+		for range 10 {
+			r := ask(t, c, nilCompute)
+			assert.Equal(t, "known", r.Value)
+			assert.Equal(t, cache.Stale, r.Outcome)
+		}
+		assert.Zero(t, time.Since(began))
+	})
+}

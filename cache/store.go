@@ -100,6 +100,7 @@ type Elector interface{ Locker() recompute.Locker }
 // Prompter is a Store that can be asked on the caller's own goroutine, which saves a hit from waiting for another one.
 type Prompter interface {
 	// GetPromptly is Get, except that it gives up with an error, after 50 ms at most, where Get would keep its caller.
+	// That is no reason to call the store unreachable, but a refused connection is.
 	GetPromptly(ctx context.Context, key Key) (Entry, error)
 }
 

@@ -40,8 +40,18 @@ func (s *Store) Get(ctx context.Context, key cache.Key) (cache.Entry, error) {
 
 // GetPromptly returns the entry of key if it comes at once.
 func (s *Store) GetPromptly(ctx context.Context, key cache.Key) (cache.Entry, error) {
+	e, err := s.getPromptly(ctx, key)
+	if errors.Is(err, redislock.ErrConnectionRefused) {
+		return cache.Entry{}, fmt.Errorf("%w: %w", cache.ErrUnreachable, err)
+	}
+	return e, err
+}
+
+func (s *Store) getPromptly(ctx context.Context, key cache.Key) (cache.Entry, error) {
 	if !s.clock.known() {
-		return cache.Entry{}, errLater
+		sent := time.Now()
+		reply, err := redislock.PromptScript(ctx, s.steps, getScript, []string{s.space.Key("v", key.Name)}, key.Schema)
+		return s.withTime(reply, sent, err)
 	}
 	data, err := redislock.Promptly(ctx, s.steps, func(ctx context.Context, c *redis.Client) ([]byte, error) {
 		return c.HGet(ctx, s.space.Key("v", key.Name), key.Schema).Bytes()
@@ -52,16 +62,22 @@ func (s *Store) GetPromptly(ctx context.Context, key cache.Key) (cache.Entry, er
 	if e := entry(data, s.clock.now()); e.Age >= 0 {
 		return e, nil
 	}
-	return cache.Entry{}, errLater
+	return cache.Entry{}, errAhead
 }
 
-var errLater = errors.New("redisstore: the server's time is not known")
+var errAhead = errors.New("redisstore: the server's clock is ahead of what is known of it")
 
 func (s *Store) getWithTime(ctx context.Context, key cache.Key) (cache.Entry, error) {
 	sent := time.Now()
 	reply, err := s.steps.Read(ctx, getScript, []string{s.space.Key("v", key.Name)}, key.Schema).Slice()
+	e, err := s.withTime(reply, sent, err)
+	return e, state(err)
+}
+
+// withTime reads the reply of a script that also tells the time.
+func (s *Store) withTime(reply []any, sent time.Time, err error) (cache.Entry, error) {
 	if err != nil {
-		return cache.Entry{}, state(absent(err))
+		return cache.Entry{}, absent(err)
 	}
 	now := s.clock.observe(sent, number(at(reply, 0)))
 	data, ok := at(reply, 1).(string)

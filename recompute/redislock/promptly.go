@@ -3,6 +3,8 @@ package redislock
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net"
 	"sync/atomic"
 	"time"
 
@@ -22,7 +24,11 @@ var errNotPrompt = errors.New("redislock: Redis is not prompt")
 type prompt struct {
 	client *redis.Client
 	slow   atomic.Int64 // since when it is not asked, in Unix ns
+	closed atomic.Bool  // since it refused a connection
 }
+
+// ErrConnectionRefused says that the server refuses connections.
+var ErrConnectionRefused = errors.New("redislock: the connection is refused")
 
 func newPrompt(rdb redis.UniversalClient) *prompt {
 	client, ok := rdb.(*redis.Client)
@@ -39,14 +45,41 @@ func newPrompt(rdb redis.UniversalClient) *prompt {
 // that is not to be had: with a cluster, and for a quarter of a second after a step that failed or was slow.
 func Promptly[T any](ctx context.Context, s *Steps, step func(context.Context, *redis.Client) (T, error)) (v T, err error) {
 	p := s.prompt
-	if p == nil || time.Now().UnixNano()-p.slow.Load() < int64(sulk) || !s.servers.any.link.healthy() {
+	switch sulks := p != nil && time.Now().UnixNano()-p.slow.Load() < int64(sulk); {
+	case p == nil:
+		return v, errNotPrompt
+	case p.closed.Load() && sulks:
+		return v, ErrConnectionRefused
+	case sulks, !p.closed.Load() && !s.servers.any.link.healthy():
 		return v, errNotPrompt
 	}
 	bounded, cancel := context.WithTimeout(ctx, min(promptly, s.budget))
 	defer cancel()
 	v, err = step(bounded, p.client)
-	if classify(ctx, err) != none {
-		p.slow.Store(time.Now().UnixNano())
+	if classify(ctx, err) == none {
+		p.closed.Store(false)
+		return v, err
+	}
+	p.slow.Store(time.Now().UnixNano())
+	p.closed.Store(refuses(err))
+	if refuses(err) {
+		err = fmt.Errorf("%w: %w", ErrConnectionRefused, err)
 	}
 	return v, err
+}
+
+// refuses says whether an error means that nobody listens at the server's address.
+func refuses(err error) bool {
+	dial := (*net.OpError)(nil)
+	return errors.As(err, &dial) && dial.Op == "dial" && !dial.Timeout()
+}
+
+// PromptScript is Promptly for a script that writes nothing. It fails at once until the server has been given the script.
+func PromptScript(ctx context.Context, s *Steps, script *redis.Script, keys []string, args ...any) ([]any, error) {
+	if _, ok := s.loaded.Load(script.Hash()); !ok {
+		return nil, errNotPrompt
+	}
+	return Promptly(ctx, s, func(ctx context.Context, c *redis.Client) ([]any, error) {
+		return script.EvalSha(ctx, c, keys, args...).Slice()
+	})
 }
