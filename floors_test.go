@@ -28,6 +28,7 @@ const (
 	singleflight = "golang.org/x/sync/singleflight"
 	gobreaker    = "github.com/sony/gobreaker/v2"
 	otter        = "github.com/maypok86/otter/v2"
+	httpsfv      = "github.com/dunglas/httpsfv"
 	testify      = "github.com/stretchr/testify"
 	porcupine    = "github.com/anishathalye/porcupine"
 )
@@ -45,7 +46,7 @@ type row struct {
 // floors has every package but the programs (example/…, bench/…: floor 3, they only wire) and what tests stand on (internal/…).
 var floors = map[string]row{
 	"middleware": {floor: 2, says: "puts a cache in front of HTTP handlers.",
-		ours: []string{"cache"}, planned: true},
+		ours: []string{"cache"}, others: []string{httpsfv}},
 	"cache/redisstore": {floor: 2, says: "keeps entries in a Redis server.",
 		ours: []string{"cache", "recompute", "recompute/redislock"}, others: []string{goRedis}},
 	"cache/cachetest": {floor: 2, suite: true,
@@ -89,6 +90,7 @@ func TestTheTableItselfKeepsTheFloors(t *testing.T) {
 		singleflight: {"recompute"},
 		gobreaker:    {"recompute/redislock"},
 		otter:        {"cache"},
+		httpsfv:      {"middleware"},
 		testify:      {"cache/cachetest", "recompute/recomputetest"},
 	}, doors)
 }

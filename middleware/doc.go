@@ -1,0 +1,2 @@
+// Package middleware puts a cache in front of HTTP handlers.
+package middleware
