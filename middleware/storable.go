@@ -75,10 +75,5 @@ func setsCookie(h http.Header, d directives) bool {
 
 // cacheable reports whether a response says that it may be stored, or its status does.
 func cacheable(status int, h http.Header, d directives) bool {
-	for _, name := range []string{"public", "s-maxage", "max-age"} {
-		if d.has(name) {
-			return true
-		}
-	}
-	return guessable(status) || !d.targeted && len(h["Expires"]) > 0
+	return guessable(status) || d.allows("public") || d.has("s-maxage") || d.has("max-age") || !d.targeted && len(h["Expires"]) > 0
 }
