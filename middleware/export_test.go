@@ -1,5 +1,7 @@
 package middleware
 
+import "time"
+
 // The rules are functions of headers and bytes that nobody outside needs; their tests do.
 
 type (
@@ -77,8 +79,19 @@ func (q requested) OnlyIfCached() bool { return q.onlyIfCached }
 // NoStore reports whether the client wants nothing stored.
 func (q requested) NoStore() bool { return q.noStore }
 
-// Hit, Forwarded and the rest build reports.
-func Hit(r Report) Report { r.hit = true; return r }
+// Hits is the report of a hit that has so long to live.
+func Hits(ttl time.Duration) Report { return report{hit: true, ttl: ttl, timed: true} }
+
+// Forwards is the report of a request that went to the handler.
+func Forwards(why string, status int, ttl time.Duration, stored, collapsed bool) Report {
+	return report{fwd: forwarded(why), fwdStatus: status, ttl: ttl, timed: true, stored: stored, collapsed: collapsed}
+}
+
+// Detailed is a report that says more.
+func Detailed(r Report, key, detail string) Report {
+	r.key, r.detail = key, detail
+	return r
+}
 
 // AddReport writes a report.
 var AddReport = report.add
