@@ -3,16 +3,31 @@ package middleware
 import (
 	"bytes"
 	"net/http"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
 
-// wantsPart reports whether r asks for a part that the stored response can give (RFC 9110 §14.2). If not, Range is
-// ignored and the whole is the answer.
-func wantsPart(r *http.Request, status int, h http.Header) bool {
+const mostRanges = 16 // of one request: each costs the client a few bytes, and the server a header
+
+// byteRange is one range of RFC 9110 §14.1.2 that has a meaning: no suffix of nothing, and no number beyond int64.
+var byteRange = regexp.MustCompile(`^([0-9]{1,18}-[0-9]{0,18}|-0*[1-9][0-9]{0,17})$`)
+
+// wantsPart reports whether r asks for parts that the stored response can give, which has so many bytes. If not, Range
+// is ignored, as any server may (RFC 9110 §14.2), and the whole is the answer.
+func wantsPart(r *http.Request, status int, h http.Header, size int) bool {
 	asked := r.Header["Range"]
-	return r.Method == http.MethodGet && status == http.StatusOK &&
-		len(asked) == 1 && strings.HasPrefix(asked[0], "bytes=") && sameBytes(r.Header["If-Range"], h)
+	return r.Method == http.MethodGet && status == http.StatusOK && size > 0 &&
+		len(asked) == 1 && byteRanges(asked[0]) && sameBytes(r.Header["If-Range"], h)
+}
+
+// byteRanges reports whether the value is one that http.ServeContent reads as RFC 9110 says.
+func byteRanges(value string) bool {
+	list, ok := strings.CutPrefix(value, "bytes=")
+	ranges := members([]string{list})
+	malformed := func(one string) bool { return !byteRange.MatchString(one) }
+	return ok && 0 < len(ranges) && len(ranges) <= mostRanges && !slices.ContainsFunc(ranges, malformed)
 }
 
 // sameBytes reports whether If-Range lets a part be put together with what the client has: without one, yes; else only

@@ -21,7 +21,7 @@ var ours = []string{"Content-Type: text/x-ours", `ETag: "a"`, "Last-Modified: " 
 
 // part asks for a part of what is stored. wanted is false if the whole is the answer.
 func part(r *http.Request, h http.Header, body string) (resp *http.Response, wanted bool) {
-	if !middleware.WantsPart(r, http.StatusOK, h) {
+	if !middleware.WantsPart(r, http.StatusOK, h, len(body)) {
 		return nil, false
 	}
 	w := httptest.NewRecorder()
@@ -52,7 +52,7 @@ func TestAPartIsCutFromTheWhole(t *testing.T) {
 }
 
 func TestAPartThatIsntThereIsToldSo(t *testing.T) {
-	for _, asked := range []string{"bytes=11-", "bytes=99-100", "bytes=x", "bytes=2-1"} {
+	for _, asked := range []string{"bytes=11-", "bytes=99-100", "bytes=2-1", "bytes=11-,12-"} {
 		resp, ok := part(asking("Range: "+asked), header(ours...), "0123456789A")
 		require.True(t, ok, asked)
 		assert.Equal(t, http.StatusRequestedRangeNotSatisfiable, resp.StatusCode, asked)
@@ -64,6 +64,12 @@ func TestTheWholeIsTheAnswerWhereAPartWouldBeWrong(t *testing.T) {
 	for name, r := range map[string]*http.Request{
 		"not asked for":        asking(),
 		"in other units":       asking("Range: lines=0-1"),
+		"of nothing":           asking("Range: bytes=-0"),
+		"of no range":          asking("Range: bytes=,"),
+		"malformed":            asking("Range: bytes=0-1,x"),
+		"malformed, signed":    asking("Range: bytes=+1-2"),
+		"too far":              asking("Range: bytes=0-18446744073709551616"),
+		"too many":             asking("Range: bytes=" + strings.Repeat("0-0,", 17)),
 		"twice":                asking("Range: bytes=0-1", "Range: bytes=2-3"),
 		"of another body":      asking("Range: bytes=0-1", `If-Range: "b"`),
 		"of a weak one":        asking("Range: bytes=0-1", `If-Range: W/"a"`),
@@ -79,11 +85,12 @@ func TestTheWholeIsTheAnswerWhereAPartWouldBeWrong(t *testing.T) {
 	}
 	head := asking("Range: bytes=0-1")
 	head.Method = http.MethodHead
-	assert.False(t, middleware.WantsPart(head, 200, h))
-	assert.False(t, middleware.WantsPart(asking("Range: bytes=0-1"), 404, h))
-	assert.False(t, middleware.WantsPart(asking("Range: bytes=0-1", `If-Range: W/"a"`), 200, header(`ETag: W/"a"`)))
-	assert.False(t, middleware.WantsPart(asking("Range: bytes=0-1", "If-Range: "+at(0)), 200, header("Last-Modified: "+at(0), "Date: "+at(0))), "changed in the second that it was made in")
-	assert.False(t, middleware.WantsPart(asking("Range: bytes=0-1", "If-Range: "+at(-9)), 200, header("Last-Modified: "+at(-9))))
+	assert.False(t, middleware.WantsPart(head, 200, h, 11))
+	assert.False(t, middleware.WantsPart(asking("Range: bytes=0-1"), 404, h, 11))
+	assert.False(t, middleware.WantsPart(asking("Range: bytes=-1"), 200, h, 0), "an empty body has no parts")
+	assert.False(t, middleware.WantsPart(asking("Range: bytes=0-1", `If-Range: W/"a"`), 200, header(`ETag: W/"a"`), 11))
+	assert.False(t, middleware.WantsPart(asking("Range: bytes=0-1", "If-Range: "+at(0)), 200, header("Last-Modified: "+at(0), "Date: "+at(0)), 11), "changed in the second that it was made in")
+	assert.False(t, middleware.WantsPart(asking("Range: bytes=0-1", "If-Range: "+at(-9)), 200, header("Last-Modified: "+at(-9)), 11))
 }
 
 func TestAPartOfTheSameBytesIsGiven(t *testing.T) {
@@ -102,7 +109,7 @@ func TestConditionsHaveHadTheirSayBeforeAPartIsCut(t *testing.T) {
 
 // FuzzRange: whatever is asked for, every byte of the answer is the byte of the body that it says it is.
 func FuzzRange(f *testing.F) {
-	for _, asked := range []string{"bytes=0-1", "bytes=-1", "bytes=5-", "bytes=0-0,2-3", "bytes=", "bytes=9-1,-0", "bytes= 1 - 2 ,,", "bytes=0-18446744073709551616", "x"} {
+	for _, asked := range []string{"bytes=0-1", "bytes=-1", "bytes=5-", "bytes=0-0,2-3", "bytes=", "bytes=9-1,-0", "bytes=-0", "bytes= 1 - 2 ,,", "bytes=0-18446744073709551616", "x"} {
 		f.Add(asked, "", []byte("0123456789A"))
 	}
 	f.Add("bytes=0-", `"a"`, []byte{})
