@@ -152,6 +152,7 @@ func TestLongKeysStayReadableAtTheirBeginning(t *testing.T) {
 	key := keyOf(t, middleware.Key{}, get(t, "/search?"+strings.Repeat("x", 1000), "example.com"))
 	assert.Contains(t, key, "example.com,7:/search,")
 	assert.Less(t, len(key), 250)
+	assert.NotEqual(t, key, keyOf(t, middleware.Key{}, get(t, "/search?"+strings.Repeat("x", 999)+"y", "example.com")))
 }
 
 func TestKeysAreInjective(t *testing.T) {

@@ -49,7 +49,6 @@ func sameBytes(ifRange []string, h http.Header) bool {
 // what the answer has beside it. Ask wantsPart before, and notModified before that.
 func servePart(w http.ResponseWriter, r *http.Request, h http.Header, body []byte) {
 	setFields(w.Header(), h)
-	w.Header().Del("Content-Length") // of the whole
 	part := *r
 	part.Header = http.Header{"Range": r.Header["Range"]} // the conditions have had their say
 	http.ServeContent(w, &part, "", time.Time{}, bytes.NewReader(body))

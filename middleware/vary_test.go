@@ -59,7 +59,7 @@ func TestRequestsThatMeanAnotherThingAreOthers(t *testing.T) {
 		{"Foo", "1", "2"}, {"Foo", "1, 2", "2, 1"}, {"Foo", "1", "1,"}, {"Foo", "a b", "ab"}, {"Foo", "a", "A"}, {"Foo", `"a, b"`, `"a,b"`}, {"Foo", "", ","},
 		{"Accept-Encoding", "gzip", "br"}, {"Accept-Encoding", "gzip", "gzip, br"}, {"Accept-Encoding", "gzip", "gzip, *"}, {"Accept-Encoding", "", "gzip"},
 		{"Accept-Encoding", "gzip", "gzip, identity;q=0"}, {"Accept-Encoding", "*", "*, gzip;q=0"}, {"Accept-Encoding", "gzip", "gzip, *;q=0"},
-		{"Accept-Encoding", "", "*;q=0"}, {"Accept-Encoding", "gzip", "x-gzip"}, {"Accept-Encoding", "gzip", "gzip;q=x"}, {"Accept-Encoding", "gzip", "gzip, gzip;q=0"},
+		{"Accept-Encoding", "", "*;q=0"}, {"Accept-Encoding", "gzip", "x-gzip"}, {"Accept-Encoding", "gzip", "gzip;q=x"}, {"Accept-Encoding", "gzip", "gzip;q=0, gzip"}, {"Accept-Encoding", "", "gzip, gzip;q=0"},
 		{"Accept-Encoding", "gzip;level=1", "gzip"}, {"Accept-Encoding", "gzip;q=0;x", "gzip;q=0"}, {"Accept-Encoding", "gzip;q=1.5", "gzip"},
 		{"Accept-Language", "en, de", "de, en"}, {"Accept-Language", "en", "en;q=0.5"}, // the first may be the one preferred
 	} {
