@@ -47,10 +47,10 @@ func (f *failures) note(name string, err error, cooldown time.Duration) {
 	if last.heard && time.Now().Before(last.ends) {
 		last.count-- // it is the one that was announced
 	}
-	next := failure{err: err, count: last.count + 1, until: time.Now().Add(max(last.pause(), cooldown))}
+	next := failure{count: last.count + 1, until: time.Now().Add(max(last.pause(), cooldown))}
 	next.ends = next.until
-	if failed := (*FailedError)(nil); shareable(err) && !errors.As(err, &failed) { // else the cooldown began elsewhere
-		next.cool = time.Now().Add(cooldown)
+	if failed := (*FailedError)(nil); cooldown > 0 && shareable(err) && !errors.As(err, &failed) { // else the cooldown began elsewhere
+		next.err, next.cool = err, time.Now().Add(cooldown) // an error that nobody gets any more may be large
 	}
 	f.names[name] = next
 	f.forget()
