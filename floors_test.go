@@ -29,6 +29,7 @@ const (
 	gobreaker    = "github.com/sony/gobreaker/v2"
 	otter        = "github.com/maypok86/otter/v2"
 	httpsfv      = "github.com/dunglas/httpsfv"
+	chi          = "github.com/go-chi/chi/v5"
 	testify      = "github.com/stretchr/testify"
 	porcupine    = "github.com/anishathalye/porcupine"
 )
@@ -46,7 +47,7 @@ type row struct {
 // floors has every package but the programs (example/…, bench/…: floor 3, they only wire) and what tests stand on (internal/…).
 var floors = map[string]row{
 	"middleware": {floor: 2, says: "puts a cache in front of HTTP handlers.",
-		ours: []string{"cache"}, others: []string{httpsfv}},
+		ours: []string{"cache", "recompute", "stale"}, others: []string{httpsfv, chi}},
 	"cache/redisstore": {floor: 2, says: "keeps entries in a Redis server.",
 		ours: []string{"cache", "recompute", "recompute/redislock"}, others: []string{goRedis}},
 	"cache/cachetest": {floor: 2, suite: true,
@@ -91,6 +92,7 @@ func TestTheTableItselfKeepsTheFloors(t *testing.T) {
 		gobreaker:    {"recompute/redislock"},
 		otter:        {"cache"},
 		httpsfv:      {"middleware"},
+		chi:          {"middleware"},
 		testify:      {"cache/cachetest", "recompute/recomputetest"},
 	}, doors)
 }

@@ -95,3 +95,17 @@ func Detailed(r Report, key, detail string) Report {
 
 // AddReport writes a report.
 var AddReport = report.add
+
+// Passes is the memory of keys whose answers are for nobody else.
+type Passes = passes
+
+// MostPasses is how many it remembers.
+const MostPasses = mostPasses
+
+var (
+	AddPass = (*passes).add
+	HasPass = (*passes).has
+)
+
+// Len returns how many are remembered.
+func (p *passes) Len() int { return len(p.young) + len(p.old) }

@@ -1,2 +1,0 @@
-// Package middleware puts a cache in front of HTTP handlers.
-package middleware

@@ -1,0 +1,67 @@
+package middleware_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/bellwether-cache/bellwether/middleware"
+)
+
+var whole = middleware.Response{
+	Status: 200, Header: http.Header{"A": {"1", "2"}, "B": {""}, "C": nil}, Body: []byte("body"),
+	Age: time.Second, Fresh: -time.Second, WhileRevalidate: time.Hour, Vary: []string{"X", "Y"}, Generation: "g",
+}
+
+func TestAStoredResponseIsReadAsItWasWritten(t *testing.T) {
+	texts := rapid.SliceOfN(rapid.String(), 0, 4)
+	rapid.Check(t, func(t *rapid.T) {
+		duration := rapid.Map(rapid.Int64(), func(n int64) time.Duration { return time.Duration(n) })
+		want := middleware.Response{
+			Status: rapid.Int().Draw(t, "status"), Header: rapid.MapOf(rapid.String(), texts).Draw(t, "header"),
+			Body: rapid.SliceOf(rapid.Byte()).Draw(t, "body"),
+			Age:  duration.Draw(t, "age"), Fresh: duration.Draw(t, "fresh"), WhileRevalidate: duration.Draw(t, "while"),
+			Vary: texts.Draw(t, "vary"), Generation: rapid.String().Draw(t, "generation"),
+		}
+		b, err := want.MarshalBinary()
+		require.NoError(t, err)
+		var got middleware.Response
+		require.NoError(t, got.UnmarshalBinary(b))
+		require.Equal(t, len(want.Header), len(got.Header))
+		for field, lines := range want.Header {
+			require.ElementsMatch(t, lines, got.Header[field])
+		}
+		require.ElementsMatch(t, want.Vary, got.Vary)
+		want.Header, want.Vary, got.Header, got.Vary = nil, nil, nil, nil
+		require.Equal(t, want, got)
+	})
+}
+
+func TestAnyOtherBytesAreRefused(t *testing.T) {
+	b, err := whole.MarshalBinary()
+	require.NoError(t, err)
+	for n := range b {
+		assert.Error(t, new(middleware.Response).UnmarshalBinary(b[:n]), "cut at %d", n)
+	}
+	assert.Error(t, new(middleware.Response).UnmarshalBinary(append(b, 0)))
+}
+
+func FuzzStoredResponse(f *testing.F) {
+	b, _ := whole.MarshalBinary()
+	f.Add(b)
+	f.Add([]byte{1, 0, 0, 0, 0, 0, 0, 255, 255, 3, 0})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var r, again middleware.Response
+		if r.UnmarshalBinary(b) != nil {
+			return
+		}
+		b, err := r.MarshalBinary()
+		require.NoError(t, err)
+		require.NoError(t, again.UnmarshalBinary(b))
+		require.Equal(t, r, again)
+	})
+}
