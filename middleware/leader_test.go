@@ -16,19 +16,31 @@ import (
 
 func TestALeaderThatLeavesTakesNothingWithIt(t *testing.T) {
 	g := newGate(t)
+	over := make(chan struct{})
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		say(w, "first\n", minute)
 		g.pass()
 		if r.Context().Err() == nil {
 			say(w, "last\n")
 		}
-	}, replicas(2))
-	leader := s.open(0, "/a")
+	}, replicas(2), around(func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("X-Leader") != "" {
+				defer close(over)
+			}
+			next.ServeHTTP(w, r)
+		})
+	}))
+	leader := s.open(0, "/a", "X-Leader: 1")
 	assert.Equal(t, "first", leader.line())
 	waiters := s.crowd(10, "/a")
 	s.settle()
 	leader.cancel()
-	s.settle()
+	select {
+	case <-over:
+	case <-time.After(patience):
+		t.Fatal("its exchange goes on though its client has left")
+	}
 	g.free()
 	assert.Equal(t, map[string]int{"200 first\nlast\n": 10}, bodies(waiters()))
 	assert.True(t, s.get("/a").hit())
