@@ -69,6 +69,33 @@ func TestAStreamReachesItsClientAsItIsWrittenAndHoldsNobodyUp(t *testing.T) {
 	}
 }
 
+func TestThoseWhoWaitAreFreedByTheHeaderOfAPrivateResponseNotByItsEnd(t *testing.T) {
+	header, end := newGate(t), newGate(t)
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		leads := r.Header.Get("X-Leader") != ""
+		if leads {
+			header.pass()
+		}
+		say(w, "mine", "Cache-Control: private")
+		if leads {
+			end.pass()
+		}
+	}, replicas(2))
+	leader := s.crowd(1, "/a", "X-Leader: 1")
+	header.wait(t)
+	waiters := s.crowd(10, "/a")
+	s.settle()
+	header.free()
+	end.wait(t)
+	for _, a := range waiters() {
+		assert.Equal(t, "mine", a.body)
+		assert.Less(t, a.took, patience)
+	}
+	end.free()
+	assert.Equal(t, "mine", leader()[0].body)
+	assert.EqualValues(t, 11, s.runs.Load())
+}
+
 // A proxy flushes whatever has no length. With a lifetime it is stored all the same.
 func TestAFlushedResponseWithALifetimeIsStored(t *testing.T) {
 	g := newGate(t)
