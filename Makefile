@@ -9,12 +9,14 @@ COUNT    ?= 10
 FUZZTIME ?= 30s
 OUT      ?= bench.out
 OLD      ?=
+SUITE    ?= .conformance
+SUITE_AT ?= b55b8bda3dbb8c927c04e85bd8d496a8caa3e4ba
 
 .DEFAULT_GOAL := help
-.PHONY: help test redis lint race once fuzz bench cover example load clean
+.PHONY: help test redis lint race once fuzz bench cover conformance example load clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # One after the other even under -j: tests against a real server keep time, and lint beside them would be noise.
 test: ## everything that must hold: lint, tests with race detector on a real redis-server, each benchmark once
@@ -78,6 +80,11 @@ cover: ## the statements that the tests reach, by function, and in all
 	@$(GO) test -timeout=$(TIMEOUT) -coverpkg=./... -coverprofile=cover.out ./...
 	@$(GO) tool cover -func=cover.out
 
+conformance: ## the public suite http-tests/cache-tests against the middleware, from a clone in SUITE; needs git, node and npm
+	@[ -d $(SUITE) ] || { git clone -q https://github.com/http-tests/cache-tests $(SUITE) && git -C $(SUITE) checkout -q $(SUITE_AT); }
+	@[ -d $(SUITE)/node_modules ] || (cd $(SUITE) && npm install --omit=dev --no-audit --no-fund --silent)
+	@$(GO) run ./bench/conformance -suite $(SUITE) -required 158 -failing 2 -optimal 94
+
 example: ## the main job on real input: a documentation server, three replicas of it, a stampede
 	@$(GO) run ./example
 
@@ -86,3 +93,4 @@ load: ## the load program: naive, singleflight only and bellwether side by side 
 
 clean: ## remove what the targets above leave
 	@rm -f bench.out cover.out redis-install.out *.test *.prof
+	@rm -rf .conformance
