@@ -7,13 +7,17 @@ import (
 	"time"
 )
 
-// Local is a [Locker] for one process. The zero value is ready.
+// Local is a [Locker] for one process, and a [Waker]. Its leases are [Fenced]: by the clock, so that the numbers of the process that
+// comes after are higher still. The zero value is ready.
 type Local struct {
 	// Signal, if not nil, is told of each release and extension, under no lock of Local's.
 	Signal func(key string, s Signal)
 
+	waiters Waiters
+
 	mu   sync.Mutex
 	held map[string]*localLease
+	last int64 // fence of the last grant, of any key
 }
 
 // Signal is what a lease has to say to those who wait for its key.
@@ -27,6 +31,7 @@ const (
 type localLease struct {
 	local *Local
 	key   string
+	fence int64
 	until time.Time // guarded by local.mu
 }
 
@@ -46,10 +51,20 @@ func (l *Local) Acquire(ctx context.Context, key string, ttl time.Duration) (Lea
 	if l.held == nil {
 		l.held = make(map[string]*localLease)
 	}
-	h := &localLease{local: l, key: key, until: time.Now().Add(ttl)}
+	now := time.Now()
+	l.last = max(l.last+1, now.UnixMicro())
+	h := &localLease{local: l, key: key, fence: l.last, until: now.Add(ttl)}
 	l.held[key] = h
 	return h, nil
 }
+
+// Wake tells when a lease of key is released.
+func (l *Local) Wake(_ context.Context, key string) (woken <-chan struct{}, stop func()) {
+	return l.waiters.Wait(key)
+}
+
+// Fence returns the number of this grant.
+func (h *localLease) Fence() int64 { return h.fence }
 
 // Extend makes the lease last ttl from now.
 func (h *localLease) Extend(ctx context.Context, ttl time.Duration) error {
@@ -71,6 +86,7 @@ func (h *localLease) Release(context.Context) error {
 	if !h.locked(func() { delete(h.local.held, h.key) }) {
 		return ErrLost
 	}
+	h.local.waiters.Wake(h.key)
 	h.local.signal(h.key, Released)
 	return nil
 }
