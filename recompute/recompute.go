@@ -1,7 +1,7 @@
 // Package recompute makes one caller do the work that many want done.
 //
 // Inside a process a [Group] merges callers into one flight. Between processes a [Locker] grants one of them a
-// [Lease], kept alive by [Hold] while the work runs. The two are independent: a Group without a Locker protects
+// [Lease], kept alive by [Hold] while the work runs; a [Guard] does both in one call. The two are independent: a Group without a Locker protects
 // one process, a Locker without a Group elects one worker in a fleet.
 //
 // A lease saves work; it does not guarantee exclusion. A paused holder can run at the same time as its successor,
@@ -16,6 +16,8 @@ var (
 	// ErrLost says that the lease expired or belongs to a successor. It is also the cause of the end of the
 	// context that [Hold] gives to the work.
 	ErrLost = errors.New("recompute: the lease is lost")
+	// ErrNotRun says that a [Guard] did not run the work, since it got no lease; the error that wraps it names the reason.
+	ErrNotRun = errors.New("recompute: the work was not run")
 	// ErrBusy says that the time a caller was willing to wait ran out with nothing to serve. The work goes on:
 	// a later call may find its result.
 	ErrBusy = errors.New("recompute: no value within the time to wait")

@@ -1,0 +1,212 @@
+package recompute
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// GuardOptions configures a [Guard]. The zero value works.
+type GuardOptions struct {
+	// TTL is for how long a lease is asked, and extended: how long others wait after a crash. 0: one and a half times the 99th
+	// percentile of what the last 256 runs took, within the two bounds below, 10 s before the first run.
+	TTL      time.Duration
+	LeastTTL time.Duration // default 2 s; pauses of the process shorter than that do no harm
+	MostTTL  time.Duration // default 30 s
+
+	Wait    time.Duration // longest that Do waits for the lease; default 10 s
+	Retry   Backoff       // pauses between questions when nothing wakes us; default 50 ms … 1 s, ± half; must have jitter
+	MinLeft time.Duration // a lease granted so late that less is left of it is given back; default a third of its TTL
+	MaxHold time.Duration // longest that a run may take: then its context ends and the lease is not extended; default 15 min
+
+	Trace Trace
+}
+
+// Guard runs work under leases: it gets one, keeps it alive while the work runs, tells the work when it is lost, and gives it back.
+// Use one for each kind of work, since the TTL is made from what runs take. Create one with [NewGuard].
+type Guard struct {
+	locker Locker
+	o      GuardOptions
+	took   durations
+}
+
+// NewGuard returns a Guard that asks l. Options that can't work are an error.
+func NewGuard(l Locker, o GuardOptions) (*Guard, error) {
+	if err := o.validate(l); err != nil {
+		return nil, err
+	}
+	return &Guard{locker: l, o: o.withDefaults()}, nil
+}
+
+// TTL returns for how long the next lease will be asked.
+func (g *Guard) TTL() time.Duration {
+	if g.o.TTL != 0 {
+		return g.o.TTL
+	}
+	return min(max(g.took.ttl(), g.o.LeastTTL), g.o.MostTTL)
+}
+
+// Measured returns the 99th percentile of what the last runs took, and how many those were: what an adaptive TTL is made from.
+// Runs that failed count only if they were longer than the others.
+func (g *Guard) Measured() (p99 time.Duration, runs int) { return g.took.percentile() }
+
+// Do waits for the lease of key, for [GuardOptions].Wait at most, and runs work under it. If it gets none the error is an
+// [ErrNotRun] that names the reason, as ErrHeld; otherwise it is the work's own.
+//
+// The context of the work ends with ctx, with cause [ErrLost] when the lease is lost and [ErrLimit] when the work takes too long, and
+// the work should then stop. It runs on the caller's goroutine: Do does not return before it, and a panic or runtime.Goexit goes on to
+// the caller once the lease is released. The lease is extended until the work has returned, also when ctx has ended.
+//
+// Exclusion is not guaranteed, see the package's doc: what the work writes needs a guard of its own, for example [Held.Fence]. So a
+// work that returns nil has been done, even if the lease was lost: that is no error of Do, but [Trace] tells.
+func (g *Guard) Do(ctx context.Context, key string, work func(ctx context.Context, h *Held) error) error {
+	switch {
+	case key == "":
+		return fmt.Errorf("%w: %w", ErrNotRun, errNoKey)
+	case inside(ctx, g, key):
+		return fmt.Errorf("%w: %w", ErrNotRun, ErrRecursive)
+	}
+	h, err := g.wait(ctx, key)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrNotRun, err)
+	}
+	return g.run(ctx, key, h, work)
+}
+
+// Try runs work under the lease of key unless another holder has it, or had it a moment ago and nobody can tell: for periodic jobs,
+// which are skipped then. ran says whether the work was run. If the locker could not tell, it was not and err says why. For the rest
+// it is as [Guard.Do].
+func (g *Guard) Try(ctx context.Context, key string, work func(ctx context.Context, h *Held) error) (ran bool, err error) {
+	if key == "" {
+		return false, fmt.Errorf("%w: %w", ErrNotRun, errNoKey)
+	}
+	h, err := g.ask(ctx, key, time.Now(), 0)
+	switch {
+	case errors.Is(err, ErrHeld):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("%w: %w", ErrNotRun, err)
+	}
+	return true, g.run(ctx, key, h, work)
+}
+
+var (
+	errNoKey    = errors.New("recompute: the key is empty: one lease for everything would have everything wait for everything")
+	errWaited   = errors.New("recompute: no lease within the time to wait")
+	errNoReturn = errors.New("recompute: the work panicked or called runtime.Goexit")
+)
+
+// wait asks until the lease is granted or the time is up. Only one who was refused is among the waiters: most never are.
+func (g *Guard) wait(ctx context.Context, key string) (*Held, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, g.o.Wait, errWaited)
+	defer cancel()
+	began := time.Now()
+	var woken <-chan struct{}
+	waker, wakes := g.locker.(Waker)
+	refused := 0
+	var last error
+	for pause := range g.o.Retry.Pauses() {
+		h, err := g.ask(ctx, key, began, refused)
+		switch {
+		case err == nil:
+			return h, nil
+		case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+			return nil, gaveUp(ctx, last)
+		case errors.Is(err, ErrHeld):
+			if refused++; refused == 1 && wakes {
+				var stop func()
+				woken, stop = waker.Wake(ctx, key)
+				defer stop()
+				pause = 0 // it may have been released before we listened
+			}
+		}
+		if last = err; !rest(ctx, woken, soonest(pause, err)) {
+			return nil, gaveUp(ctx, last)
+		}
+	}
+	panic("unreachable: pauses have no end")
+}
+
+// gaveUp says why nobody waits any more, and what the last answer was, if there was one.
+func gaveUp(ctx context.Context, last error) error {
+	if last == nil {
+		return context.Cause(ctx)
+	}
+	return fmt.Errorf("%w (%w)", context.Cause(ctx), last)
+}
+
+// soonest is when to ask again: when the lease ends by itself, should that be sooner. Not everybody at the same moment.
+func soonest(pause time.Duration, err error) time.Duration {
+	if h, ok := errors.AsType[*HeldError](err); ok {
+		return min(pause, max(h.Left, 0)+time.Millisecond+rand.N(20*time.Millisecond))
+	}
+	return pause
+}
+
+// rest waits for pause or a reason to ask sooner, and says whether ctx still lives.
+func rest(ctx context.Context, woken <-chan struct{}, pause time.Duration) bool {
+	t := time.NewTimer(pause)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-woken:
+	case <-ctx.Done():
+	}
+	return ctx.Err() == nil
+}
+
+// ask asks once. began is when the caller came, refused how often it was refused since.
+func (g *Guard) ask(ctx context.Context, key string, began time.Time, refused int) (*Held, error) {
+	ttl, since := g.TTL(), time.Now()
+	lease, err := g.locker.Acquire(ctx, key, ttl)
+	switch {
+	case errors.Is(err, ErrHeld):
+		g.o.Trace.held()
+		return nil, err
+	case err != nil:
+		if ctx.Err() == nil {
+			g.o.Trace.failed(err)
+		}
+		return nil, err
+	}
+	h := newHeld(lease, since, ttl)
+	if left, least := h.Left(), cmp.Or(g.o.MinLeft, ttl/3); left < least {
+		err := fmt.Errorf("recompute: the lease was granted when %v was left of %v, and should be %v", left, ttl, least)
+		g.o.Trace.failed(err)
+		g.o.Trace.released(lease.Release(context.WithoutCancel(ctx)))
+		return nil, err
+	}
+	h.waited, h.refused = time.Since(began), refused
+	g.o.Trace.acquired(h.waited)
+	return h, nil
+}
+
+// run does the work and releases the lease, however the work ends.
+func (g *Guard) run(ctx context.Context, key string, h *Held, work func(context.Context, *Held) error) (err error) {
+	ctx, nest := enclose(ctx, g, key)
+	// The lease is kept by a context of its own, so that it lasts while work winds down whose caller has gone.
+	keep, end := context.WithTimeoutCause(context.WithoutCancel(ctx), g.o.MaxHold, ErrLimit)
+	held, stop := Hold(keep, nil, kept{h}, h.since, h.ttl, g.o.Trace)
+	under, free := context.WithTimeoutCause(ctx, g.o.MaxHold, ErrLimit)
+	under, cancel := context.WithCancelCause(under)
+	unhook := context.AfterFunc(held, func() { cancel(context.Cause(held)) })
+
+	began, err := time.Now(), errNoReturn
+	defer func() {
+		took := time.Since(began)
+		unhook()
+		stop()
+		end()
+		free()
+		cancel(context.Canceled)
+		nest.over.Store(true)
+		g.took.add(took, err != nil)
+		g.o.Trace.worked(took, err)
+		g.o.Trace.left(h.end(), h.ttl)
+		g.o.Trace.released(h.lease.Release(context.WithoutCancel(ctx)))
+	}()
+	return blame(under, work(under, h))
+}
