@@ -12,35 +12,41 @@ import (
 	"github.com/bellwether-cache/bellwether/recompute/redislock"
 )
 
-// One replica of many runs a job. The others skip it.
+// One replica of many runs a job each hour. The others skip it.
 func ExampleNew() {
 	rdb := redis.NewClient(&redis.Options{Addr: "localhost:6379"})
 	defer rdb.Close()
-	locker := redislock.New(rdb, redislock.Options{Prefix: "billing"})
-
-	const ttl = 10 * time.Second // how long a crash may keep others from taking over
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
-	defer cancel()
-	since := time.Now()
-	lease, err := locker.Acquire(ctx, "monthly invoices", ttl)
-	switch {
-	case errors.Is(err, recompute.ErrHeld):
-		return
-	case err != nil:
-		fmt.Println("Redis could not tell:", err)
+	locker, err := redislock.New(rdb, redislock.Options{Prefix: "billing"})
+	if err != nil {
+		fmt.Println(err)
 		return
 	}
-	work, stop := recompute.Hold(ctx, nil, lease, since, ttl, recompute.Trace{})
-	defer func() {
-		stop()
-		_ = lease.Release(ctx) // if this fails, the lease ends by itself
-	}()
+	defer locker.Close()
+	jobs, err := recompute.NewGuard(locker, recompute.GuardOptions{MaxHold: 30 * time.Minute})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
 
-	for batch := range 100 {
-		if work.Err() != nil {
-			fmt.Println("stopped before batch", batch, context.Cause(work))
-			return
+	for range time.Tick(time.Hour) {
+		ran, err := jobs.Try(context.Background(), "monthly invoices", func(ctx context.Context, h *recompute.Held) error {
+			fence, _ := h.Fence()
+			for batch := range 100 {
+				if ctx.Err() != nil {
+					return fmt.Errorf("stopped before batch %d: %w", batch, context.Cause(ctx))
+				}
+				// … write invoices WHERE fence < $fence, or guarded by a unique constraint …
+				_ = fence
+			}
+			return nil
+		})
+		switch {
+		case errors.Is(err, recompute.ErrNotRun):
+			fmt.Println("Redis could not tell:", err)
+		case err != nil:
+			fmt.Println("the work failed:", err)
+		case !ran:
+			fmt.Println("another replica does it")
 		}
-		// … write invoices, guarded by a unique constraint …
 	}
 }

@@ -22,7 +22,7 @@ func TestAHubHearsWhatBecomesOfLeases(t *testing.T) {
 	e := listen(t, h)
 	_, err := e.next(redislock.Up)
 	require.NoError(t, err)
-	l := redislock.New(redistest.Client(t, s), redislock.Options{Channel: channel}) // of another process
+	l := must(redistest.Client(t, s), redislock.Options{Channel: channel}) // of another process
 	for _, name := range []string{"key", "", "}", "1:2", "a\x00\r\n\xff", "R3:key"} {
 		lease := acquire(t, l, name, long)
 		require.NoError(t, lease.Extend(t.Context(), long))

@@ -27,13 +27,32 @@ type lease struct {
 	locker     *Locker
 	name       string
 	lock, mark string // the Redis keys of the lease and of its taking back
+	fence      string // and of the number of the last grant; "": it has none
 	ttl        time.Duration
 	token      string // random for each lease, never a user's: whoever knows it owns the lease
 }
 
 func (l *Locker) lease(name, token string, ttl time.Duration) *lease {
 	lock := l.space.Key("l", name)
-	return &lease{locker: l, name: name, lock: lock, mark: lock + ":" + token, ttl: ttl, token: token}
+	h := &lease{locker: l, name: name, lock: lock, mark: lock + ":" + token, ttl: ttl, token: token}
+	if l.fenced {
+		h.fence = l.space.Key("fence", name)
+	}
+	return h
+}
+
+func (h *lease) acquire(ctx context.Context) (answer, error) {
+	if h.locker.mode.scripts() {
+		keys := []string{h.lock, h.mark}
+		if h.fence != "" {
+			keys = append(keys, h.fence)
+		}
+		cmd := h.locker.write(ctx, acquireScript, keys, h.token, h.ttl.Milliseconds(), (h.ttl + fenceMemory).Milliseconds())
+		if !h.locker.mode.refused(cmd.Err()) {
+			return read(cmd.Val()), cmd.Err()
+		}
+	}
+	return h.acquireByTransaction(ctx)
 }
 
 // Extend makes the lease last ttl from now.
@@ -41,8 +60,7 @@ func (h *lease) Extend(ctx context.Context, ttl time.Duration) error {
 	if err := checkTTL(ttl); err != nil {
 		return err
 	}
-	note := Message{Kind: Renewed, Name: h.name}.encode()
-	got, err := h.locker.steps.Write(ctx, extendScript, []string{h.lock}, h.token, ttl.Milliseconds(), h.locker.channel, note).Int()
+	got, err := h.extend(ctx, ttl)
 	switch {
 	case err != nil:
 		return fmt.Errorf("redislock: extend: %w", err)
@@ -50,6 +68,17 @@ func (h *lease) Extend(ctx context.Context, ttl time.Duration) error {
 		return recompute.ErrLost
 	}
 	return nil
+}
+
+func (h *lease) extend(ctx context.Context, ttl time.Duration) (int, error) {
+	note := Message{Kind: Renewed, Name: h.name}.encode()
+	if h.locker.mode.scripts() {
+		cmd := h.locker.write(ctx, extendScript, []string{h.lock}, h.token, ttl.Milliseconds(), h.locker.channel, note)
+		if !h.locker.mode.refused(cmd.Err()) {
+			return cmd.Int()
+		}
+	}
+	return h.extendByTransaction(ctx, ttl, note)
 }
 
 // Release ends the lease. It runs on a context of its own, so that it works when the work's has ended, and tries
@@ -95,7 +124,13 @@ func (h *lease) takeBack() {
 
 func (h *lease) release(ctx context.Context, mark time.Duration) (int, error) {
 	note := Message{Kind: Released, Name: h.name}.encode()
-	return h.locker.steps.EraseOnce(ctx, releaseScript, []string{h.lock, h.mark}, h.token, h.locker.channel, note, mark.Milliseconds()).Int()
+	if h.locker.mode.scripts() {
+		cmd := h.locker.steps.EraseOnce(ctx, releaseScript, []string{h.lock, h.mark}, h.token, h.locker.channel, note, mark.Milliseconds())
+		if !h.locker.mode.refused(cmd.Err()) {
+			return cmd.Int()
+		}
+	}
+	return h.releaseByTransaction(ctx, mark, note)
 }
 
 // rest waits for pause and says whether ctx still lives.

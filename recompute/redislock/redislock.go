@@ -2,8 +2,29 @@
 //
 // A lease is one key that holds a random token and expires by itself. Every step is one script that compares the
 // token first, so that a step repeated after a lost reply does no harm, and nobody but the owner can extend or
-// release. Asynchronous replication can lose a lease in a failover: two holders may then run at once, which costs
-// an extra run. What the work writes needs a fence of its own.
+// release. For the name n under the prefix p:
+//
+//	p:l:{n}        the lease
+//	p:l:{n}:token  for a while, where an acquire was taken back whose outcome is not known
+//	p:fence:{n}    the number of the last grant, of lockers whose leases have one
+//	p:leases       the channel on which releases and renewals are announced
+//
+// # What it does not guarantee
+//
+// A holder that is paused can go on when its lease has ended: what the work writes needs a guard of its own, for example the fence.
+// Replication is asynchronous: a failover can lose a lease that was granted just before, and then two hold it. That costs an extra
+// run; their fences are in order all the same, as they go by the clocks of servers, unless the new server's clock is behind by more
+// than the time between the two grants. [Options].Replicas has a lease count only once replicas have it too, which makes that rarer
+// but does not rule it out: a replica that did not acknowledge may be promoted, or one that did may restart empty. So does a server
+// that restarts without persistence. Where that matters, let a database's constraint decide.
+//
+// A server's clock that is set forward ends leases early; one that is set back makes them last longer. Holders go by a clock of their own.
+//
+// # Rights
+//
+// A user of Redis needs [Rights] on keys and channels that begin with the prefix. Without subscribe nobody is woken by a release,
+// and asks now and then instead; without publish nobody else is. Without eval, steps are transactions, of three round trips instead of
+// one: they need [RightsWithoutScripts].
 package redislock
 
 import (
@@ -14,34 +35,91 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"time"
 
 	"github.com/bellwether-cache/bellwether/recompute"
 	"github.com/redis/go-redis/v9"
 )
 
+// What the user of a [Locker] with the prefix "bellwether" needs, as ACL SETUSER takes it. On Redis 6.0 leave the channels (&…) out.
+const (
+	Rights = "~bellwether:* &bellwether:* +eval +evalsha +get +set +del +exists +pexpire +pttl +time +publish +subscribe +unsubscribe +ping"
+
+	RightsWithoutScripts = "~bellwether:* &bellwether:* +watch +unwatch +multi +exec +get +set +del +exists +pexpire +pttl +time +publish +subscribe +unsubscribe +ping"
+)
+
 // Options configures a [Locker]. The zero value works.
 type Options struct {
-	Prefix  string        // put before every Redis key; default "bellwether"; no braces
-	Budget  time.Duration // longest one step may take, whatever the client's own options; default [DefaultBudget]
-	Channel string        // where releases and renewals are announced, see [Hub]; "": nowhere
+	Prefix   string        // put before every Redis key; default "bellwether"; no braces
+	Budget   time.Duration // longest one step may take, whatever the client's own options; default [DefaultBudget]
+	Channel  string        // where releases and renewals are announced, see [Hub]; default prefix:leases
+	Unfenced bool          // leases carry no number ([recompute.Fenced]), and need one key less
+	Replicas int           // a lease is granted or extended only once so many replicas have it as well; default 0; see [ErrReplicas]
 }
 
-// Locker grants leases from one Redis server (or cluster: each key lives on one server).
+// Locker grants leases from one Redis server (or cluster: each key lives on one server). It is a [recompute.Waker] where the client
+// can subscribe, which a ring can't.
 type Locker struct {
-	steps   *Steps
-	space   Space
-	channel string
+	steps    *Steps
+	space    Space
+	channel  string
+	fenced   bool
+	replicas int
+	ear      *ear // nil: nobody can be woken
+	mode     mode
 }
 
-// New returns a Locker that uses rdb. It sends nothing yet.
-func New(rdb redis.UniversalClient, o Options) *Locker {
-	return On(NewSteps(rdb, StepOptions{Budget: o.Budget}), Space(cmp.Or(o.Prefix, "bellwether")), o.Channel)
+// fenceMemory is how long the number of the last grant is remembered after the lease. It matters only if the server's clock is set back.
+const fenceMemory = time.Hour
+
+// New returns a Locker that uses rdb. It sends nothing yet. Options that can't work are an error.
+func New(rdb redis.UniversalClient, o Options) (*Locker, error) {
+	if err := o.validate(rdb); err != nil {
+		return nil, err
+	}
+	space := Space(cmp.Or(o.Prefix, "bellwether"))
+	l := On(NewSteps(rdb, StepOptions{Budget: o.Budget}), space, cmp.Or(o.Channel, string(space)+":leases"))
+	l.fenced, l.replicas = !o.Unfenced, o.Replicas
+	return l, nil
 }
 
-// On returns a Locker that shares steps.
+func (o Options) validate(rdb redis.UniversalClient) error {
+	var faults []error
+	if v := reflect.ValueOf(rdb); rdb == nil || v.Kind() == reflect.Pointer && v.IsNil() {
+		faults = append(faults, errors.New("redislock: the client is nil"))
+	}
+	if o.Budget != 0 && o.Budget < time.Millisecond {
+		faults = append(faults, fmt.Errorf("redislock: Options.Budget is %v, must be at least 1ms (0: %v)", o.Budget, DefaultBudget))
+	}
+	if o.Replicas < 0 {
+		faults = append(faults, fmt.Errorf("redislock: Options.Replicas is %d, must not be negative", o.Replicas))
+	}
+	if _, ring := rdb.(*redis.Ring); ring && o.Replicas > 0 {
+		faults = append(faults, errors.New("redislock: Options.Replicas can't be asked of a ring"))
+	}
+	return errors.Join(append(faults, Space(o.Prefix).Validate())...)
+}
+
+// On returns a Locker that shares steps. Its leases carry no fence: they are for those who number what they write by other means.
 func On(steps *Steps, space Space, channel string) *Locker {
-	return &Locker{steps: steps, space: space, channel: channel}
+	return &Locker{steps: steps, space: space, channel: channel, ear: newEar(steps, channel)}
+}
+
+// Wake tells when a lease of key is released. The first who waits has the locker subscribe; a minute after the last it unsubscribes.
+func (l *Locker) Wake(_ context.Context, key string) (woken <-chan struct{}, stop func()) {
+	if l.ear == nil {
+		return nil, func() {}
+	}
+	return l.ear.wait(key)
+}
+
+// Close ends the subscription, if there is one; from then on nobody is woken. Leases are not touched.
+func (l *Locker) Close() error {
+	if l.ear == nil {
+		return nil
+	}
+	return l.ear.tasks.Close(time.Second)
 }
 
 //go:embed acquire.lua
@@ -58,8 +136,8 @@ func (l *Locker) Acquire(ctx context.Context, key string, ttl time.Duration) (re
 		return nil, err
 	}
 	h := l.lease(key, rand.Text(), ttl)
-	got, err := l.steps.Write(ctx, acquireScript, []string{h.lock, h.mark}, h.token, ttl.Milliseconds()).Int()
-	if err == nil && got == 1 {
+	got, err := h.acquire(ctx)
+	if err == nil && got.granted {
 		err = ctx.Err() // go-redis may not have noticed, and its caller has gone
 	}
 	switch {
@@ -68,12 +146,47 @@ func (l *Locker) Acquire(ctx context.Context, key string, ttl time.Duration) (re
 	case err != nil:
 		h.takeBack()
 		return nil, fmt.Errorf("redislock: acquire: %w", err)
-	case got == 0:
+	case got.granted && l.fenced:
+		return &fencedLease{h, got.fence}, nil
+	case got.granted:
+		return h, nil
+	case got.left < 0:
 		return nil, recompute.ErrHeld
-	case got > 1:
-		return nil, &recompute.HeldError{Left: time.Duration(min(got-2, int(math.MaxInt64/time.Millisecond))) * time.Millisecond}
 	}
-	return h, nil
+	return nil, &recompute.HeldError{Left: got.left}
+}
+
+// fencedLease is a lease with a number.
+type fencedLease struct {
+	*lease
+	fence int64
+}
+
+// Fence returns the number of this grant.
+func (h *fencedLease) Fence() int64 { return h.fence }
+
+// answer is what the server says to a question for a lease.
+type answer struct {
+	granted bool
+	fence   int64
+	left    time.Duration // of another's; below 0: unknown
+}
+
+// read reads what acquire.lua returns.
+func read(reply any) answer {
+	switch got := reply.(type) {
+	case []any:
+		if len(got) == 2 {
+			fence, _ := got[1].(int64)
+			return answer{granted: true, fence: fence}
+		}
+	case int64:
+		if got == 1 {
+			return answer{granted: true}
+		}
+		return answer{left: time.Duration(min(got-2, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond}
+	}
+	return answer{left: -1}
 }
 
 // checkTTL refuses what Redis would read as "delete" or "for ever".

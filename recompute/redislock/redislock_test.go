@@ -58,7 +58,7 @@ func contract(t *testing.T, open func() redis.UniversalClient) {
 	recomputetest.TestLocker(t, nil, func(t *testing.T) recompute.Locker {
 		c := open()
 		t.Cleanup(func() { assert.NoError(t, c.Close()) })
-		return redislock.New(c, redislock.Options{Prefix: rand.Text(), Budget: 5 * time.Second, Channel: channel})
+		return must(c, redislock.Options{Prefix: "bellwether:" + rand.Text(), Budget: 5 * time.Second, Channel: channel})
 	})
 }
 

@@ -1,0 +1,68 @@
+package redislock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// ErrReplicas says that too few replicas acknowledged a lease ([Options].Replicas) within most of the budget of a step. One that was
+// to be granted is taken back.
+var ErrReplicas = errors.New("redislock: too few replicas have acknowledged")
+
+// write runs a script of the locker, and waits for its replicas.
+func (l *Locker) write(ctx context.Context, script *redis.Script, keys []string, args ...any) *redis.Cmd {
+	if l.replicas == 0 {
+		return l.steps.Write(ctx, script, keys, args...)
+	}
+	cmd, err := do(ctx, l.steps, l.steps.writes, func(ctx context.Context) (*redis.Cmd, error) {
+		node, err := l.node(ctx, keys[0])
+		if err != nil {
+			return redis.NewCmd(ctx), err
+		}
+		// WAIT speaks of the writes of its own connection, so it goes along with the script; as does the script's text, since a
+		// pipeline can't be asked again when the server has forgotten it.
+		p := node.Pipeline()
+		cmd := script.Eval(ctx, p, keys, args...)
+		acked := redis.NewIntCmd(ctx, "wait", l.replicas, l.patience().Milliseconds())
+		_ = p.Process(ctx, acked) // only queued
+		_, err = p.Exec(ctx)
+		if cmd.Err() == nil {
+			err = l.enough(acked)
+		}
+		return cmd, err
+	})
+	if cmd == nil {
+		cmd = redis.NewCmd(ctx)
+	}
+	if err != nil {
+		cmd.SetErr(err)
+	}
+	return cmd
+}
+
+// patience is how long replicas may take: within the budget, so that the answer still comes.
+func (l *Locker) patience() time.Duration { return max(l.steps.budget*2/3, time.Millisecond) }
+
+func (l *Locker) enough(acked *redis.IntCmd) error {
+	if n, err := acked.Result(); err != nil {
+		return err
+	} else if n < int64(l.replicas) {
+		return fmt.Errorf("%w: %d of %d within %v", ErrReplicas, n, l.replicas, l.patience())
+	}
+	return nil
+}
+
+// node is the client of the server that has the key.
+func (l *Locker) node(ctx context.Context, key string) (*redis.Client, error) {
+	switch c := l.steps.rdb.(type) {
+	case *redis.Client:
+		return c, nil
+	case *redis.ClusterClient:
+		return c.MasterForKey(ctx, key)
+	}
+	return nil, fmt.Errorf("redislock: a %T can't be asked for replicas", l.steps.rdb)
+}

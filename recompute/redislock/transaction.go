@@ -1,0 +1,161 @@
+package redislock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// conflicts is how often a transaction is tried that others get in the way of.
+const conflicts = 5
+
+// watch runs one step as a transaction, for users who may not run scripts: look watches the keys and returns the changes that follow
+// from what it saw; they are made only if the keys are still the same.
+func (h *lease) watch(ctx context.Context, also *breaker, look func(tx *redis.Tx) (change func(redis.Pipeliner), err error), keys ...string) error {
+	_, err := do(ctx, h.locker.steps, also, func(ctx context.Context) (struct{}, error) {
+		var err error
+		for range conflicts {
+			err = h.locker.steps.rdb.Watch(ctx, func(tx *redis.Tx) error {
+				change, err := look(tx)
+				if err != nil || change == nil {
+					return err
+				}
+				_, err = tx.TxPipelined(ctx, func(p redis.Pipeliner) error { change(p); return nil })
+				if err == nil && also != nil && h.locker.replicas > 0 {
+					err = h.locker.enough(tx.Wait(ctx, h.locker.replicas, h.locker.patience()))
+				}
+				return err
+			}, keys...)
+			if !errors.Is(err, redis.TxFailedErr) {
+				break
+			}
+		}
+		return struct{}{}, err
+	})
+	if redis.IsPermissionError(err) {
+		return fmt.Errorf("scripts may not be run, and for a transaction a right is missing: %w", err)
+	}
+	return err
+}
+
+// acquireByTransaction does what acquire.lua does.
+func (h *lease) acquireByTransaction(ctx context.Context) (got answer, err error) {
+	keys := []string{h.lock, h.mark}
+	if h.fence != "" {
+		keys = append(keys, h.fence)
+	}
+	err = h.watch(ctx, h.locker.steps.writes, func(tx *redis.Tx) (func(redis.Pipeliner), error) {
+		got = answer{left: -1}
+		holder, err := text(tx.Get(ctx, h.lock))
+		if err != nil {
+			return nil, err
+		}
+		if left, err := tx.PTTL(ctx, h.lock).Result(); err != nil {
+			return nil, err
+		} else if holder != "" && holder != h.token && left >= 0 {
+			got.left = left
+			return nil, nil
+		}
+		if marked, err := tx.Exists(ctx, h.mark).Result(); err != nil || marked == 1 {
+			return nil, err
+		}
+		got.granted = true
+		if h.fence != "" {
+			if got.fence, err = h.number(ctx, tx, holder == h.token); err != nil {
+				return nil, err
+			}
+		}
+		return func(p redis.Pipeliner) {
+			if h.fence != "" {
+				p.Set(ctx, h.fence, got.fence, h.ttl+fenceMemory)
+			}
+			p.Set(ctx, h.lock, h.token, h.ttl)
+		}, nil
+	}, keys...)
+	return got, err
+}
+
+// number is the number of a grant: the last one, if that was this.
+func (h *lease) number(ctx context.Context, tx *redis.Tx, granted bool) (int64, error) {
+	last, err := text(tx.Get(ctx, h.fence))
+	if err != nil {
+		return 0, err
+	}
+	n, _ := strconv.ParseInt(last, 10, 64)
+	if granted && n > 0 {
+		return n, nil
+	}
+	now, err := tx.Time(ctx).Result()
+	return max(n+1, now.UnixMicro()), err
+}
+
+// extendByTransaction does what extend.lua does.
+func (h *lease) extendByTransaction(ctx context.Context, ttl time.Duration, note string) (got int, err error) {
+	err = h.watch(ctx, h.locker.steps.writes, func(tx *redis.Tx) (func(redis.Pipeliner), error) {
+		got = 0
+		holder, err := text(tx.Get(ctx, h.lock))
+		if err != nil || holder != h.token {
+			return nil, err
+		}
+		got = 1
+		return func(p redis.Pipeliner) { p.PExpire(ctx, h.lock, ttl) }, nil
+	}, h.lock)
+	h.announce(ctx, got, err, note)
+	return got, err
+}
+
+// releaseByTransaction does what release.lua does.
+func (h *lease) releaseByTransaction(ctx context.Context, mark time.Duration, note string) (got int, err error) {
+	err = h.watch(ctx, nil, func(tx *redis.Tx) (func(redis.Pipeliner), error) {
+		holder, err := text(tx.Get(ctx, h.lock))
+		switch {
+		case err != nil:
+			return nil, err
+		case holder == h.token:
+			got = 1
+		case holder == "":
+			got = 0
+		default:
+			got = -1
+		}
+		if got != 1 && mark == 0 {
+			return nil, nil
+		}
+		return func(p redis.Pipeliner) {
+			if got == 1 {
+				p.Del(ctx, h.lock)
+			}
+			if mark > 0 {
+				p.Set(ctx, h.mark, "", mark)
+			}
+		}, nil
+	}, h.lock)
+	h.announce(ctx, got, err, note)
+	return got, err
+}
+
+// announce tells those who wait what was done. If they can't be told, it was done all the same.
+func (h *lease) announce(ctx context.Context, got int, err error, note string) {
+	if got != 1 || err != nil || h.locker.channel == "" {
+		return
+	}
+	_, _ = Do(ctx, h.locker.steps, func(ctx context.Context) (int64, error) {
+		return h.locker.steps.rdb.Publish(ctx, h.locker.channel, note).Result()
+	})
+}
+
+// text reads a string. What is no string is nobody's.
+func text(cmd *redis.StringCmd) (string, error) {
+	s, err := cmd.Result()
+	switch {
+	case errors.Is(err, redis.Nil):
+		return "", nil
+	case err != nil && redis.HasErrorPrefix(err, "WRONGTYPE"):
+		return "?", nil // and differs from every token
+	}
+	return s, err
+}
