@@ -49,7 +49,7 @@ func (h *lease) acquire(ctx context.Context) (answer, error) {
 		}
 		cmd := h.locker.write(ctx, acquireScript, keys, h.token, h.ttl.Milliseconds(), (h.ttl + fenceMemory).Milliseconds())
 		if !h.locker.mode.refused(cmd.Err()) {
-			return read(cmd.Val()), cmd.Err()
+			return read(cmd.Val()), h.locker.mode.explain(cmd.Err())
 		}
 	}
 	return h.acquireByTransaction(ctx)
@@ -75,7 +75,8 @@ func (h *lease) extend(ctx context.Context, ttl time.Duration) (int, error) {
 	if h.locker.mode.scripts() {
 		cmd := h.locker.write(ctx, extendScript, []string{h.lock}, h.token, ttl.Milliseconds(), h.locker.channel, note)
 		if !h.locker.mode.refused(cmd.Err()) {
-			return cmd.Int()
+			got, err := cmd.Int()
+			return got, h.locker.mode.explain(err)
 		}
 	}
 	return h.extendByTransaction(ctx, ttl, note)
@@ -125,9 +126,14 @@ func (h *lease) takeBack() {
 func (h *lease) release(ctx context.Context, mark time.Duration) (int, error) {
 	note := Message{Kind: Released, Name: h.name}.encode()
 	if h.locker.mode.scripts() {
-		cmd := h.locker.steps.EraseOnce(ctx, releaseScript, []string{h.lock, h.mark}, h.token, h.locker.channel, note, mark.Milliseconds())
+		cmd := h.locker.script(ctx, h.lock, false, func(ctx context.Context) (*redis.Cmd, error) {
+			steps, args := h.locker.steps, []any{h.token, h.locker.channel, note, mark.Milliseconds()}
+			cmd := steps.send(ctx, once{steps.rdb}, releaseScript, []string{h.lock, h.mark}, args) // we count the tries ourselves
+			return cmd, cmd.Err()
+		})
 		if !h.locker.mode.refused(cmd.Err()) {
-			return cmd.Int()
+			got, err := cmd.Int()
+			return got, h.locker.mode.explain(err)
 		}
 	}
 	return h.releaseByTransaction(ctx, mark, note)

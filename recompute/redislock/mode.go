@@ -1,6 +1,8 @@
 package redislock
 
 import (
+	"context"
+	"fmt"
 	"strings"
 	"sync/atomic"
 
@@ -23,4 +25,36 @@ func (m *mode) refused(err error) bool {
 	}
 	m.noScripts.Store(true)
 	return true
+}
+
+// script runs a step that is a script. That the user may run none is no trouble: there is another way.
+func (l *Locker) script(ctx context.Context, key string, writes bool, step func(ctx context.Context) (*redis.Cmd, error)) *redis.Cmd {
+	cmd, err := doTo(ctx, l.steps, key, writes, func(ctx context.Context) (*redis.Cmd, error) {
+		cmd, err := step(ctx)
+		if l.mode.refused(err) {
+			return cmd, nil
+		}
+		return cmd, err
+	})
+	if cmd == nil {
+		cmd = redis.NewCmd(ctx)
+	}
+	if err != nil {
+		cmd.SetErr(err)
+	}
+	return cmd
+}
+
+// forbidden says whether an error means that the user of Redis may not do something. What a script may not do, Redis 7 says in words of
+// its own, and doesn't name.
+func forbidden(err error) bool {
+	return err != nil && (redis.IsPermissionError(err) || containsAny(err.Error(), []string{"NOPERM ", "can't run this command"}))
+}
+
+// explain adds to such an error where to look.
+func (m *mode) explain(err error) error {
+	if forbidden(err) && m.scripts() {
+		return fmt.Errorf("%w (the user of Redis needs redislock.Rights)", err)
+	}
+	return err
 }

@@ -44,9 +44,9 @@ import (
 
 // What the user of a [Locker] with the prefix "bellwether" needs, as ACL SETUSER takes it. On Redis 6.0 leave the channels (&…) out.
 const (
-	Rights = "~bellwether:* &bellwether:* +eval +evalsha +get +set +del +exists +pexpire +pttl +time +publish +subscribe +unsubscribe +ping"
+	Rights = "~bellwether:* &bellwether:* +eval +evalsha +get +set +del +exists +pexpire +pttl +time +publish +subscribe"
 
-	RightsWithoutScripts = "~bellwether:* &bellwether:* +watch +unwatch +multi +exec +get +set +del +exists +pexpire +pttl +time +publish +subscribe +unsubscribe +ping"
+	RightsWithoutScripts = "~bellwether:* &bellwether:* +watch +unwatch +multi +exec +get +set +del +exists +pexpire +pttl +time +publish +subscribe"
 )
 
 // Options configures a [Locker]. The zero value works.

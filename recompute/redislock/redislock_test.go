@@ -32,6 +32,15 @@ func TestRedisKeepsTheContractOfLocker(t *testing.T) {
 	}
 }
 
+func TestTransactionsKeepTheContractOfLocker(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	as(t, redistest.Client(t, s), "-@scripting")
+	contract(t, func() redis.UniversalClient {
+		return redis.NewClient(&redis.Options{Addr: s.Addr, Username: "limited", Password: "any"})
+	})
+}
+
 // On a cluster, a script whose keys are in several slots is refused.
 func TestAClusterKeepsTheContractOfLocker(t *testing.T) {
 	t.Parallel()

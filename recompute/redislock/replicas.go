@@ -13,35 +13,33 @@ import (
 // to be granted is taken back.
 var ErrReplicas = errors.New("redislock: too few replicas have acknowledged")
 
-// write runs a script of the locker, and waits for its replicas.
+// write runs a script of the locker that may safely run twice, and waits for its replicas.
 func (l *Locker) write(ctx context.Context, script *redis.Script, keys []string, args ...any) *redis.Cmd {
-	if l.replicas == 0 {
-		return l.steps.Write(ctx, script, keys, args...)
-	}
-	cmd, err := do(ctx, l.steps, l.steps.writes, func(ctx context.Context) (*redis.Cmd, error) {
-		node, err := l.node(ctx, keys[0])
-		if err != nil {
-			return redis.NewCmd(ctx), err
+	return l.script(ctx, keys[0], true, func(ctx context.Context) (*redis.Cmd, error) {
+		if l.replicas > 0 {
+			return l.replicated(ctx, script, keys, args)
 		}
-		// WAIT speaks of the writes of its own connection, so it goes along with the script; as does the script's text, since a
-		// pipeline can't be asked again when the server has forgotten it.
-		p := node.Pipeline()
-		cmd := script.Eval(ctx, p, keys, args...)
-		acked := redis.NewIntCmd(ctx, "wait", l.replicas, l.patience().Milliseconds())
-		_ = p.Process(ctx, acked) // only queued
-		_, err = p.Exec(ctx)
-		if cmd.Err() == nil {
-			err = l.enough(acked)
-		}
-		return cmd, err
+		cmd := l.steps.send(ctx, l.steps.rdb, script, keys, args)
+		return cmd, cmd.Err()
 	})
-	if cmd == nil {
-		cmd = redis.NewCmd(ctx)
-	}
+}
+
+func (l *Locker) replicated(ctx context.Context, script *redis.Script, keys []string, args []any) (*redis.Cmd, error) {
+	node, err := l.node(ctx, keys[0])
 	if err != nil {
-		cmd.SetErr(err)
+		return nil, err
 	}
-	return cmd
+	// WAIT speaks of the writes of its own connection, so it goes along with the script; as does the script's text, since a
+	// pipeline can't be asked again when the server has forgotten it.
+	p := node.Pipeline()
+	cmd := script.Eval(ctx, p, keys, args...)
+	acked := redis.NewIntCmd(ctx, "wait", l.replicas, l.patience().Milliseconds())
+	_ = p.Process(ctx, acked) // only queued
+	_, err = p.Exec(ctx)
+	if cmd.Err() == nil {
+		err = l.enough(acked)
+	}
+	return cmd, err
 }
 
 // patience is how long replicas may take: within the budget, so that the answer still comes.

@@ -76,23 +76,13 @@ func (s *Steps) Erase(ctx context.Context, script *redis.Script, keys []string, 
 	return s.run(ctx, false, s.rdb, script, keys, args)
 }
 
-// EraseOnce is Erase for a caller who counts the tries: go-redis does not send the script again by itself.
-func (s *Steps) EraseOnce(ctx context.Context, script *redis.Script, keys []string, args ...any) *redis.Cmd {
-	return s.run(ctx, false, once{s.rdb}, script, keys, args)
-}
-
 // Read runs a script that writes nothing.
 func (s *Steps) Read(ctx context.Context, script *redis.Script, keys []string, args ...any) *redis.Cmd {
 	return s.run(ctx, false, s.rdb, script, keys, args)
 }
 
 func (s *Steps) run(ctx context.Context, writes bool, c redis.Scripter, script *redis.Script, keys []string, args []any) *redis.Cmd {
-	server := s.servers.of(keys[0])
-	also := server.writes
-	if !writes {
-		also = nil
-	}
-	cmd, err := do(ctx, s, server.link, also, func(ctx context.Context) (*redis.Cmd, error) {
+	cmd, err := doTo(ctx, s, keys[0], writes, func(ctx context.Context) (*redis.Cmd, error) {
 		cmd := s.send(ctx, c, script, keys, args)
 		return cmd, cmd.Err()
 	})
@@ -126,7 +116,16 @@ func Do[T any](ctx context.Context, s *Steps, step func(ctx context.Context) (T,
 
 // doAt is Do for a step on the server that has key; "" is any.
 func doAt[T any](ctx context.Context, s *Steps, key string, step func(ctx context.Context) (T, error)) (T, error) {
-	return do(ctx, s, s.servers.of(key).link, nil, step)
+	return doTo(ctx, s, key, false, step)
+}
+
+// doTo is doAt for a step that may write.
+func doTo[T any](ctx context.Context, s *Steps, key string, writes bool, step func(ctx context.Context) (T, error)) (T, error) {
+	server := s.servers.of(key)
+	if !writes {
+		return do(ctx, s, server.link, nil, step)
+	}
+	return do(ctx, s, server.link, server.writes, step)
 }
 
 func do[T any](ctx context.Context, s *Steps, link, writes *breaker, step func(ctx context.Context) (T, error)) (v T, err error) {

@@ -15,8 +15,8 @@ const conflicts = 5
 
 // watch runs one step as a transaction, for users who may not run scripts: look watches the keys and returns the changes that follow
 // from what it saw; they are made only if the keys are still the same.
-func (h *lease) watch(ctx context.Context, also *breaker, look func(tx *redis.Tx) (change func(redis.Pipeliner), err error), keys ...string) error {
-	_, err := do(ctx, h.locker.steps, also, func(ctx context.Context) (struct{}, error) {
+func (h *lease) watch(ctx context.Context, writes bool, look func(tx *redis.Tx) (change func(redis.Pipeliner), err error), keys ...string) error {
+	_, err := doTo(ctx, h.locker.steps, h.lock, writes, func(ctx context.Context) (struct{}, error) {
 		var err error
 		for range conflicts {
 			err = h.locker.steps.rdb.Watch(ctx, func(tx *redis.Tx) error {
@@ -24,8 +24,13 @@ func (h *lease) watch(ctx context.Context, also *breaker, look func(tx *redis.Tx
 				if err != nil || change == nil {
 					return err
 				}
-				_, err = tx.TxPipelined(ctx, func(p redis.Pipeliner) error { change(p); return nil })
-				if err == nil && also != nil && h.locker.replicas > 0 {
+				made, err := tx.TxPipelined(ctx, func(p redis.Pipeliner) error { change(p); return nil })
+				for _, cmd := range made { // "discarded because of previous errors" says little
+					if redis.IsExecAbortError(err) && cmd.Err() != nil {
+						err = cmd.Err()
+					}
+				}
+				if err == nil && writes && h.locker.replicas > 0 {
 					err = h.locker.enough(tx.Wait(ctx, h.locker.replicas, h.locker.patience()))
 				}
 				return err
@@ -36,8 +41,8 @@ func (h *lease) watch(ctx context.Context, also *breaker, look func(tx *redis.Tx
 		}
 		return struct{}{}, err
 	})
-	if redis.IsPermissionError(err) {
-		return fmt.Errorf("scripts may not be run, and for a transaction a right is missing: %w", err)
+	if forbidden(err) {
+		return fmt.Errorf("scripts may not be run, and for a transaction a right is missing (see redislock.RightsWithoutScripts): %w", err)
 	}
 	return err
 }
@@ -48,7 +53,7 @@ func (h *lease) acquireByTransaction(ctx context.Context) (got answer, err error
 	if h.fence != "" {
 		keys = append(keys, h.fence)
 	}
-	err = h.watch(ctx, h.locker.steps.writes, func(tx *redis.Tx) (func(redis.Pipeliner), error) {
+	err = h.watch(ctx, true, func(tx *redis.Tx) (func(redis.Pipeliner), error) {
 		got = answer{left: -1}
 		holder, err := text(tx.Get(ctx, h.lock))
 		if err != nil {
@@ -95,7 +100,7 @@ func (h *lease) number(ctx context.Context, tx *redis.Tx, granted bool) (int64, 
 
 // extendByTransaction does what extend.lua does.
 func (h *lease) extendByTransaction(ctx context.Context, ttl time.Duration, note string) (got int, err error) {
-	err = h.watch(ctx, h.locker.steps.writes, func(tx *redis.Tx) (func(redis.Pipeliner), error) {
+	err = h.watch(ctx, true, func(tx *redis.Tx) (func(redis.Pipeliner), error) {
 		got = 0
 		holder, err := text(tx.Get(ctx, h.lock))
 		if err != nil || holder != h.token {
@@ -110,7 +115,7 @@ func (h *lease) extendByTransaction(ctx context.Context, ttl time.Duration, note
 
 // releaseByTransaction does what release.lua does.
 func (h *lease) releaseByTransaction(ctx context.Context, mark time.Duration, note string) (got int, err error) {
-	err = h.watch(ctx, nil, func(tx *redis.Tx) (func(redis.Pipeliner), error) {
+	err = h.watch(ctx, false, func(tx *redis.Tx) (func(redis.Pipeliner), error) {
 		holder, err := text(tx.Get(ctx, h.lock))
 		switch {
 		case err != nil:
@@ -143,7 +148,7 @@ func (h *lease) announce(ctx context.Context, got int, err error, note string) {
 	if got != 1 || err != nil || h.locker.channel == "" {
 		return
 	}
-	_, _ = Do(ctx, h.locker.steps, func(ctx context.Context) (int64, error) {
+	_, _ = doAt(ctx, h.locker.steps, h.locker.channel, func(ctx context.Context) (int64, error) {
 		return h.locker.steps.rdb.Publish(ctx, h.locker.channel, note).Result()
 	})
 }

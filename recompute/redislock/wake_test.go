@@ -1,0 +1,134 @@
+package redislock_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/bellwether-cache/bellwether/internal/redistest"
+	"github.com/bellwether-cache/bellwether/recompute"
+	"github.com/bellwether-cache/bellwether/recompute/redislock"
+)
+
+// rarely asks once a minute, so that nobody gets a lease but by being woken.
+var rarely = recompute.Backoff{Min: time.Minute, Max: time.Minute, Jitter: 0.1}
+
+func guard(t testing.TB, l recompute.Locker, o recompute.GuardOptions) *recompute.Guard {
+	t.Helper()
+	g, err := recompute.NewGuard(l, o)
+	require.NoError(t, err)
+	return g
+}
+
+// replicas are guards over lockers of their own, as processes have.
+func replicas(t testing.TB, n int, o recompute.GuardOptions, client func() *redis.Client) (guards []*recompute.Guard) {
+	t.Helper()
+	for range n {
+		guards = append(guards, guard(t, fenced(t, client()), o))
+	}
+	return guards
+}
+
+func TestAReleaseWakesThoseWhoWaitInEachProcess(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	guards := replicas(t, 4, recompute.GuardOptions{TTL: long, Wait: 30 * time.Second, Retry: rarely}, func() *redis.Client { return redistest.Client(t, s) })
+	var all sync.WaitGroup
+	var fences []int64
+	began := time.Now()
+	for i := range 24 {
+		all.Go(func() {
+			assert.NoError(t, guards[i%4].Do(t.Context(), "key", func(_ context.Context, h *recompute.Held) error {
+				fence, _ := h.Fence()
+				fences = append(fences, fence) // the race detector would see two at once
+				time.Sleep(5 * time.Millisecond)
+				return nil
+			}))
+		})
+	}
+	all.Wait()
+	assert.Less(t, time.Since(began), 20*time.Second, "nobody waited for the next question")
+	assert.Len(t, fences, 24)
+	assert.True(t, slices.IsSorted(fences))
+}
+
+func TestALockerThatIsClosedAsksNowAndThen(t *testing.T) {
+	t.Parallel()
+	c := redistest.Client(t, redistest.Start(t))
+	l := must(c, redislock.Options{Budget: 5 * time.Second})
+	require.NoError(t, l.Close())
+	require.NoError(t, l.Close())
+	lease := acquire(t, l, "key", long)
+	time.AfterFunc(50*time.Millisecond, func() { assert.NoError(t, lease.Release(t.Context())) })
+	g := guard(t, l, recompute.GuardOptions{})
+	require.NoError(t, g.Do(t.Context(), "key", func(context.Context, *recompute.Held) error { return nil }))
+	_, stop := l.Wake(t.Context(), "key")
+	stop()
+}
+
+func TestUncontendedNobodySubscribes(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	c := redistest.Client(t, s)
+	g := replicas(t, 1, recompute.GuardOptions{}, func() *redis.Client { return redistest.Client(t, s) })[0]
+	for range 5 {
+		require.NoError(t, g.Do(t.Context(), "key", func(context.Context, *recompute.Held) error { return nil }))
+	}
+	assert.Empty(t, c.PubSubChannels(t.Context(), "*").Val())
+}
+
+// What the connection of the subscription loses is made good when it is back.
+func TestWhoMissedAReleaseIsWokenWhenTheHubHearsAgain(t *testing.T) {
+	t.Parallel()
+	w := through(t)
+	l := fenced(t, w.inside)
+	lease := acquire(t, fenced(t, w.outside), "key", long)
+	heard, stop := l.Wake(t.Context(), "key")
+	defer stop()
+	await := func(why string) {
+		t.Helper()
+		select {
+		case <-heard:
+		case <-time.After(20 * time.Second):
+			require.FailNow(t, "not woken", why)
+		}
+	}
+	await("when it hears for the first time")
+	w.proxy.HalfOpen() // and nothing is heard any more
+	require.NoError(t, lease.Release(t.Context()))
+	await("after it noticed")
+}
+
+func TestOneCommandPerProcessIsAHandOff(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	const processes, rounds = 3, 30
+	guards := replicas(t, processes, recompute.GuardOptions{TTL: long, Wait: time.Minute, Retry: rarely}, func() *redis.Client { return redistest.Client(t, s) })
+	var all sync.WaitGroup
+	begin := make(chan struct{})
+	var done int
+	var counter *redistest.Counter
+	for i := range processes * 4 {
+		all.Go(func() {
+			<-begin
+			for range rounds {
+				assert.NoError(t, guards[i%processes].Do(t.Context(), "key", func(context.Context, *recompute.Held) error { done++; return nil }))
+			}
+		})
+	}
+	counter = redistest.Commands(t, s)
+	close(begin)
+	all.Wait()
+	commands := counter.Stop()
+	require.Equal(t, processes*4*rounds, done)
+	perHandOff := float64(len(commands)) / float64(done)
+	t.Logf("%.1f commands per hand-off between %d processes of 4", perHandOff, processes)
+	// A release, one question of each process that is woken, and of each who comes: one, and one more once it listens.
+	assert.Less(t, perHandOff, 1.0+processes+2+1)
+}
