@@ -9,8 +9,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// mode remembers whether the server runs scripts for this user.
-type mode struct{ noScripts atomic.Bool }
+// mode remembers what the server does for this user.
+type mode struct {
+	noScripts    atomic.Bool
+	transactions atomic.Bool
+}
 
 func (m *mode) scripts() bool { return !m.noScripts.Load() }
 
@@ -25,6 +28,17 @@ func (m *mode) refused(err error) bool {
 	}
 	m.noScripts.Store(true)
 	return true
+}
+
+// prove makes sure, once, that transactions work here: where MULTI alone is refused, what follows it would be done all the same, one by
+// one and without regard to others.
+func (m *mode) prove(ctx context.Context, rdb redis.UniversalClient, key string) error {
+	if m.transactions.Load() {
+		return nil
+	}
+	err := reason(rdb.TxPipelined(ctx, func(p redis.Pipeliner) error { p.Exists(ctx, key); return nil }))
+	m.transactions.Store(err == nil)
+	return err
 }
 
 // script runs a step that is a script. That the user may run none is no trouble: there is another way.

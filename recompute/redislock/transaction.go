@@ -10,39 +10,48 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// conflicts is how often a transaction is tried that others get in the way of.
-const conflicts = 5
-
 // watch runs one step as a transaction, for users who may not run scripts: look watches the keys and returns the changes that follow
 // from what it saw; they are made only if the keys are still the same.
 func (h *lease) watch(ctx context.Context, writes bool, look func(tx *redis.Tx) (change func(redis.Pipeliner), err error), keys ...string) error {
 	_, err := doTo(ctx, h.locker.steps, h.lock, writes, func(ctx context.Context) (struct{}, error) {
-		var err error
-		for range conflicts {
+		if err := h.locker.mode.prove(ctx, h.locker.steps.rdb, h.lock); err != nil {
+			return struct{}{}, err
+		}
+		err := error(redis.TxFailedErr)
+		for errors.Is(err, redis.TxFailedErr) && ctx.Err() == nil { // each time, another has got something done
 			err = h.locker.steps.rdb.Watch(ctx, func(tx *redis.Tx) error {
 				change, err := look(tx)
 				if err != nil || change == nil {
 					return err
 				}
-				made, err := tx.TxPipelined(ctx, func(p redis.Pipeliner) error { change(p); return nil })
-				for _, cmd := range made { // "discarded because of previous errors" says little
-					if redis.IsExecAbortError(err) && cmd.Err() != nil {
-						err = cmd.Err()
-					}
-				}
-				if err == nil && writes && h.locker.replicas > 0 {
-					err = h.locker.enough(tx.Wait(ctx, h.locker.replicas, h.locker.patience()))
-				}
-				return err
+				return h.change(ctx, tx, change, writes)
 			}, keys...)
-			if !errors.Is(err, redis.TxFailedErr) {
-				break
-			}
 		}
 		return struct{}{}, err
 	})
 	if forbidden(err) {
 		return fmt.Errorf("scripts may not be run, and for a transaction a right is missing (see redislock.RightsWithoutScripts): %w", err)
+	}
+	return err
+}
+
+func (h *lease) change(ctx context.Context, tx *redis.Tx, change func(redis.Pipeliner), writes bool) error {
+	err := reason(tx.TxPipelined(ctx, func(p redis.Pipeliner) error { change(p); return nil }))
+	if err == nil && writes && h.locker.replicas > 0 {
+		err = h.locker.enough(tx.Wait(ctx, h.locker.replicas, h.locker.patience()))
+	}
+	return err
+}
+
+// reason is the error of a transaction, or of the command that it is for: "discarded because of previous errors" says little.
+func reason(made []redis.Cmder, err error) error {
+	if !redis.IsExecAbortError(err) {
+		return err
+	}
+	for _, cmd := range made {
+		if cmd.Err() != nil && !redis.IsExecAbortError(cmd.Err()) {
+			return cmd.Err()
+		}
 	}
 	return err
 }
