@@ -12,13 +12,14 @@ const (
 	unmeasured = 10 * time.Second
 )
 
-// durations remembers how long the last runs took, exactly: over so few a sorted copy is simpler than a histogram, and forgets by
-// itself how things were long ago.
+// durations remembers how long the last runs took, exactly: over so few that is simpler than a histogram, and forgets by itself how
+// things were long ago.
 type durations struct {
-	mu   sync.Mutex
-	last []time.Duration
-	next int // where the next one goes once all places are taken
-	p99  time.Duration
+	mu     sync.Mutex
+	last   []time.Duration // a ring, once it is full
+	next   int             // the oldest of a full one
+	sorted []time.Duration // the same ones
+	p99    time.Duration
 }
 
 // add counts a run. A failed one counts only if it was long: it may have failed at once, but it was not slow by failing.
@@ -31,11 +32,14 @@ func (d *durations) add(took time.Duration, failed bool) {
 	if len(d.last) < remembered {
 		d.last = append(d.last, took)
 	} else {
+		i, _ := slices.BinarySearch(d.sorted, d.last[d.next])
+		d.sorted = slices.Delete(d.sorted, i, i+1)
 		d.last[d.next] = took
 		d.next = (d.next + 1) % remembered
 	}
-	sorted := slices.Sorted(slices.Values(d.last))
-	d.p99 = sorted[(99*len(sorted)-1)/100]
+	i, _ := slices.BinarySearch(d.sorted, took)
+	d.sorted = slices.Insert(d.sorted, i, took)
+	d.p99 = d.sorted[(99*len(d.sorted)-1)/100]
 }
 
 // percentile returns the 99th percentile of the runs that are remembered, and how many those are.

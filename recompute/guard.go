@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
+	"sync/atomic"
 	"time"
 )
 
@@ -18,7 +18,7 @@ type GuardOptions struct {
 	MostTTL  time.Duration // default 30 s
 
 	Wait    time.Duration // longest that Do waits for the lease; default 10 s
-	Retry   Backoff       // pauses between questions when nothing wakes us; default 50 ms … 1 s, ± half; must have jitter
+	Retry   Backoff       // pauses between questions when nothing wakes us; must have jitter; default 50 ms … 1 s, ± half, longer for a [Waker]
 	MinLeft time.Duration // a lease granted so late that less is left of it is given back; default a third of its TTL
 	MaxHold time.Duration // longest that a run may take: then its context ends and the lease is not extended; default 15 min
 
@@ -28,9 +28,11 @@ type GuardOptions struct {
 // Guard runs work under leases: it gets one, keeps it alive while the work runs, tells the work when it is lost, and gives it back.
 // Use one for each kind of work, since the TTL is made from what runs take. Create one with [NewGuard].
 type Guard struct {
-	locker Locker
-	o      GuardOptions
-	took   durations
+	locker    Locker
+	o         GuardOptions
+	patient   bool // nobody has said how often to ask
+	took      durations
+	contended atomic.Int64 // when somebody was refused, in Unix ns
 }
 
 // NewGuard returns a Guard that asks l. Options that can't work are an error.
@@ -38,7 +40,7 @@ func NewGuard(l Locker, o GuardOptions) (*Guard, error) {
 	if err := o.validate(l); err != nil {
 		return nil, err
 	}
-	return &Guard{locker: l, o: o.withDefaults()}, nil
+	return &Guard{locker: l, o: o.withDefaults(), patient: o.Retry == Backoff{}}, nil
 }
 
 // TTL returns for how long the next lease will be asked.
@@ -99,14 +101,20 @@ var (
 	errNoReturn = errors.New("recompute: the work panicked or called runtime.Goexit")
 )
 
-// wait asks until the lease is granted or the time is up. Only one who was refused is among the waiters: most never are.
+// crowded is for how long after a refusal the next one who comes queues before it asks: most never are refused, and to listen is not
+// for nothing.
+const crowded = 10 * time.Second
+
+// wait asks until the lease is granted or the time is up.
 func (g *Guard) wait(ctx context.Context, key string) (*Held, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, g.o.Wait, errWaited)
 	defer cancel()
-	began := time.Now()
-	var woken <-chan struct{}
-	waker, wakes := g.locker.(Waker)
-	refused := 0
+	q := queue{guard: g, key: key}
+	defer q.leave()
+	if time.Now().UnixNano()-g.contended.Load() < int64(crowded) {
+		q.join(ctx)
+	}
+	began, refused := time.Now(), 0
 	var last error
 	for pause := range g.o.Retry.Pauses() {
 		h, err := g.ask(ctx, key, began, refused)
@@ -116,14 +124,13 @@ func (g *Guard) wait(ctx context.Context, key string) (*Held, error) {
 		case ctx.Err() != nil && errors.Is(err, ctx.Err()):
 			return nil, gaveUp(ctx, last)
 		case errors.Is(err, ErrHeld):
-			if refused++; refused == 1 && wakes {
-				var stop func()
-				woken, stop = waker.Wake(ctx, key)
-				defer stop()
+			refused++
+			g.contended.Store(time.Now().UnixNano())
+			if q.join(ctx) {
 				pause = 0 // it may have been released before we listened
 			}
 		}
-		if last = err; !rest(ctx, woken, soonest(pause, err)) {
+		if last = err; !q.rest(ctx, pause, err) {
 			return nil, gaveUp(ctx, last)
 		}
 	}
@@ -136,26 +143,6 @@ func gaveUp(ctx context.Context, last error) error {
 		return context.Cause(ctx)
 	}
 	return fmt.Errorf("%w (%w)", context.Cause(ctx), last)
-}
-
-// soonest is when to ask again: when the lease ends by itself, should that be sooner. Not everybody at the same moment.
-func soonest(pause time.Duration, err error) time.Duration {
-	if h, ok := errors.AsType[*HeldError](err); ok {
-		return min(pause, max(h.Left, 0)+time.Millisecond+rand.N(20*time.Millisecond))
-	}
-	return pause
-}
-
-// rest waits for pause or a reason to ask sooner, and says whether ctx still lives.
-func rest(ctx context.Context, woken <-chan struct{}, pause time.Duration) bool {
-	t := time.NewTimer(pause)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-woken:
-	case <-ctx.Done():
-	}
-	return ctx.Err() == nil
 }
 
 // ask asks once. began is when the caller came, refused how often it was refused since.

@@ -3,6 +3,7 @@ package recompute
 import (
 	"slices"
 	"sync"
+	"time"
 )
 
 // Waiters are those in a process who wait for keys: what a [Waker] is made of. The zero value is ready.
@@ -14,8 +15,11 @@ type Waiters struct {
 	queues map[string][]waiter
 }
 
-// waiter is a channel that holds one token.
-type waiter chan struct{}
+// waiter is a channel that holds one token, and when it came.
+type waiter struct {
+	woken chan struct{}
+	since time.Time
+}
 
 // Wait queues a waiter for key until stop is called. A token that it has not taken by then goes to the next.
 func (w *Waiters) Wait(key string) (woken <-chan struct{}, stop func()) {
@@ -24,9 +28,9 @@ func (w *Waiters) Wait(key string) (woken <-chan struct{}, stop func()) {
 	if w.queues == nil {
 		w.queues = make(map[string][]waiter)
 	}
-	c := make(waiter, 1)
+	c := waiter{make(chan struct{}, 1), time.Now()}
 	w.queues[key] = append(w.queues[key], c)
-	return c, sync.OnceFunc(func() { w.leave(key, c) })
+	return c.woken, sync.OnceFunc(func() { w.leave(key, c) })
 }
 
 func (w *Waiters) leave(key string, c waiter) {
@@ -34,7 +38,7 @@ func (w *Waiters) leave(key string, c waiter) {
 	defer w.mu.Unlock()
 	w.queues[key] = slices.DeleteFunc(w.queues[key], func(other waiter) bool { return other == c })
 	select {
-	case <-c:
+	case <-c.woken:
 		w.wake(key)
 	default:
 	}
@@ -43,19 +47,30 @@ func (w *Waiters) leave(key string, c waiter) {
 	}
 }
 
-// Wake gives a token to the longest waiter for key that has none.
-func (w *Waiters) Wake(key string) {
+// Since returns when the waiters for key came, the first one first.
+func (w *Waiters) Since(key string) (came []time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.wake(key)
+	for _, c := range w.queues[key] {
+		came = append(came, c.since)
+	}
+	return came
 }
 
-func (w *Waiters) wake(key string) {
+// Wake gives a token to the longest waiter for key that has none, and says whether anybody has one now.
+func (w *Waiters) Wake(key string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.wake(key)
+}
+
+func (w *Waiters) wake(key string) bool {
 	for _, c := range w.queues[key] {
 		if c.give() {
-			return
+			return true
 		}
 	}
+	return len(w.queues[key]) > 0
 }
 
 // WakeAll gives a token to every waiter: something may have been missed.
@@ -71,7 +86,7 @@ func (w *Waiters) WakeAll() {
 
 func (c waiter) give() bool {
 	select {
-	case c <- struct{}{}:
+	case c.woken <- struct{}{}:
 		return true
 	default:
 		return false

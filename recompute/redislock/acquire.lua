@@ -1,10 +1,18 @@
--- KEYS lock, mark, fence (none: the lease has no number); ARGV token, ttl in ms, ttl of the fence in ms.
+-- KEYS lock, mark[, fence, queue]; ARGV token, ttl in ms[, ttl of the fence in ms ('' for none), and if the process has waiters: its name,
+-- the µs since which the first of them waits, and since which the second ('' for none)].
 -- Returns 1 granted, {1, its number} if it has one, 0 taken back meanwhile, or 2 + the time in ms for which another has it, if not extended.
+local numbered, waiter = (ARGV[3] or '') ~= '', ARGV[4] or ''
 local function foreign(reply) -- what can't be read as a string is not ours, but no answer is no right
   return type(reply) == 'table' and string.find(reply.err, 'WRONGTYPE', 1, true)
 end
+-- Whose turn it is to be woken. Where that may not be kept, everybody is.
+local function queue(since)
+  if waiter == '' or since == '' then return end
+  redis.pcall('ZADD', KEYS[4], 'NX', since, waiter)
+  redis.pcall('PEXPIRE', KEYS[4], 60000) -- who still waits then has asked again, and is in it again
+end
 local fence
-if KEYS[3] then
+if numbered then
   fence = redis.pcall('GET', KEYS[3])
   if type(fence) == 'table' and not foreign(fence) then return fence end
   fence = type(fence) == 'string' and tonumber(fence)
@@ -12,22 +20,26 @@ end
 local holder = redis.pcall('GET', KEYS[1])
 if holder == ARGV[1] then -- our own earlier try, whose reply was lost
   redis.call('PEXPIRE', KEYS[1], ARGV[2])
-  if not KEYS[3] then return 1 end
+  if not numbered then return 1 end
   if fence then return {1, fence} end
 end
 -- A lease always has a TTL: whatever stands there without one (-1), or is no string, is not a lease.
 if type(holder) == 'string' and holder ~= ARGV[1] then
   local left = redis.call('PTTL', KEYS[1])
-  if left ~= -1 then return 2 + math.max(left, 0) end
+  if left ~= -1 then
+    queue(ARGV[5])
+    return 2 + math.max(left, 0)
+  end
 end
 if type(holder) == 'table' and not foreign(holder) then return holder end
 if redis.call('EXISTS', KEYS[2]) == 1 then return 0 end
-if KEYS[3] then
+if numbered then
   -- By the clock it is higher than before even where data was lost, by the last one even where the clock went back.
   local time = redis.call('TIME')
   fence = math.max((fence or 0) + 1, time[1] * 1000000 + time[2])
   redis.call('SET', KEYS[3], string.format('%.0f', fence), 'PX', ARGV[3]) -- a mere concatenation would round it
 end
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) -- last: whatever fails before leaves no lease
-if KEYS[3] then return {1, fence} end
+queue(ARGV[6]) -- the process has more who wait
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) -- last of what can fail: it leaves no lease
+if numbered then return {1, fence} end
 return 1

@@ -2,6 +2,7 @@ package redislock
 
 import (
 	"context"
+	"crypto/rand"
 	"sync"
 	"time"
 
@@ -16,6 +17,7 @@ const linger = time.Minute
 type ear struct {
 	hub     *Hub
 	tasks   *recompute.Tasks
+	name    string // of this process among those that wait
 	waiters recompute.Waiters
 
 	mu      sync.Mutex
@@ -29,7 +31,7 @@ func newEar(steps *Steps, channel string) *ear {
 	if _, ring := steps.rdb.(*redis.Ring); ring || channel == "" {
 		return nil
 	}
-	return &ear{hub: NewHub(steps, channel), tasks: recompute.NewTasks()}
+	return &ear{hub: NewHub(steps, channel), name: rand.Text(), tasks: recompute.NewTasks()}
 }
 
 // wait registers before it listens, and what was missed until the hub can hear is made good by Up.
@@ -78,10 +80,34 @@ func (e *ear) rest() {
 }
 
 func (e *ear) hear(m Message, _ error) {
-	switch m.Kind {
-	case Released:
-		e.waiters.Wake(m.Name)
-	case Up:
+	switch {
+	case m.Kind == Up:
 		e.waiters.WakeAll()
+	case m.Kind == Released && (m.Body == "" || m.Body == e.name):
+		if !e.waiters.Wake(m.Name) && m.Body != "" {
+			_ = e.tasks.Go(func(ctx context.Context) { e.pass(ctx, m.Name) })
+		}
 	}
+}
+
+// pass gives up the turn of this process, in which nobody waits any more, to all others.
+func (e *ear) pass(ctx context.Context, name string) {
+	_, _ = doAt(ctx, e.hub.steps, e.hub.channel, func(ctx context.Context) (int64, error) { // who is not told asks by itself
+		return e.hub.steps.rdb.Publish(ctx, e.hub.channel, Message{Kind: Released, Name: name}.encode()).Result()
+	})
+}
+
+// queued are the arguments of acquire.lua that say who waits.
+func (e *ear) queued(key string) []any {
+	if e == nil {
+		return nil
+	}
+	came := e.waiters.Since(key)
+	switch len(came) {
+	case 0:
+		return nil
+	case 1:
+		return []any{e.name, came[0].UnixMicro(), ""}
+	}
+	return []any{e.name, came[0].UnixMicro(), came[1].UnixMicro()}
 }

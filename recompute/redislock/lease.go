@@ -28,6 +28,7 @@ type lease struct {
 	name       string
 	lock, mark string // the Redis keys of the lease and of its taking back
 	fence      string // and of the number of the last grant; "": it has none
+	queue      string // and of the processes that wait; "": nobody queues
 	ttl        time.Duration
 	token      string // random for each lease, never a user's: whoever knows it owns the lease
 }
@@ -38,16 +39,24 @@ func (l *Locker) lease(name, token string, ttl time.Duration) *lease {
 	if l.fenced {
 		h.fence = l.space.Key("fence", name)
 	}
+	if l.queues {
+		h.queue = l.space.Key("queue", name)
+	}
 	return h
 }
 
 func (h *lease) acquire(ctx context.Context) (answer, error) {
 	if h.locker.mode.scripts() {
-		keys := []string{h.lock, h.mark}
-		if h.fence != "" {
-			keys = append(keys, h.fence)
+		keys, args := []string{h.lock, h.mark}, []any{h.token, h.ttl.Milliseconds()}
+		if h.queue != "" {
+			fence, memory := h.lock, any("") // without a fence, a key in the same slot
+			if h.fence != "" {
+				fence, memory = h.fence, (h.ttl + fenceMemory).Milliseconds()
+			}
+			keys, args = append(keys, fence, h.queue), append(args, memory)
+			args = append(args, h.locker.ear.queued(h.name)...)
 		}
-		cmd := h.locker.write(ctx, acquireScript, keys, h.token, h.ttl.Milliseconds(), (h.ttl + fenceMemory).Milliseconds())
+		cmd := h.locker.write(ctx, acquireScript, keys, args...)
 		if !h.locker.mode.refused(cmd.Err()) {
 			return read(cmd.Val()), h.locker.mode.explain(cmd.Err())
 		}
@@ -126,9 +135,13 @@ func (h *lease) takeBack() {
 func (h *lease) release(ctx context.Context, mark time.Duration) (int, error) {
 	note := Message{Kind: Released, Name: h.name}.encode()
 	if h.locker.mode.scripts() {
+		keys := []string{h.lock, h.mark}
+		if h.queue != "" {
+			keys = append(keys, h.queue)
+		}
 		cmd := h.locker.script(ctx, h.lock, false, func(ctx context.Context) (*redis.Cmd, error) {
 			steps, args := h.locker.steps, []any{h.token, h.locker.channel, note, mark.Milliseconds()}
-			cmd := steps.send(ctx, once{steps.rdb}, releaseScript, []string{h.lock, h.mark}, args) // we count the tries ourselves
+			cmd := steps.send(ctx, once{steps.rdb}, releaseScript, keys, args) // we count the tries ourselves
 			return cmd, cmd.Err()
 		})
 		if !h.locker.mode.refused(cmd.Err()) {

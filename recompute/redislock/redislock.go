@@ -7,6 +7,7 @@
 //	p:l:{n}        the lease
 //	p:l:{n}:token  for a while, where an acquire was taken back whose outcome is not known
 //	p:fence:{n}    the number of the last grant, of lockers whose leases have one
+//	p:queue:{n}    the processes that wait, while some do
 //	p:leases       the channel on which releases and renewals are announced
 //
 // # What it does not guarantee
@@ -23,8 +24,9 @@
 // # Rights
 //
 // A user of Redis needs [Rights] on keys and channels that begin with the prefix. Without subscribe nobody is woken by a release,
-// and asks now and then instead; without publish nobody else is. Without eval, steps are transactions, of three round trips instead of
-// one: they need [RightsWithoutScripts].
+// and asks now and then instead; without publish nobody else is; without zadd and zpopmin all processes that wait are woken together, and
+// not one in its turn. Without eval, steps are transactions, of three round trips instead of one, and without turns: they need
+// [RightsWithoutScripts].
 package redislock
 
 import (
@@ -44,7 +46,7 @@ import (
 
 // What the user of a [Locker] with the prefix "bellwether" needs, as ACL SETUSER takes it. On Redis 6.0 leave the channels (&…) out.
 const (
-	Rights = "~bellwether:* &bellwether:* +eval +evalsha +get +set +del +exists +pexpire +pttl +time +publish +subscribe"
+	Rights = "~bellwether:* &bellwether:* +eval +evalsha +get +set +del +exists +pexpire +pttl +time +publish +subscribe +zadd +zpopmin"
 
 	RightsWithoutScripts = "~bellwether:* &bellwether:* +watch +unwatch +multi +exec +get +set +del +exists +pexpire +pttl +time +publish +subscribe"
 )
@@ -65,6 +67,7 @@ type Locker struct {
 	space    Space
 	channel  string
 	fenced   bool
+	queues   bool
 	replicas int
 	ear      *ear // nil: nobody can be woken
 	mode     mode
@@ -80,7 +83,7 @@ func New(rdb redis.UniversalClient, o Options) (*Locker, error) {
 	}
 	space := Space(cmp.Or(o.Prefix, "bellwether"))
 	l := On(NewSteps(rdb, StepOptions{Budget: o.Budget}), space, cmp.Or(o.Channel, string(space)+":leases"))
-	l.fenced, l.replicas = !o.Unfenced, o.Replicas
+	l.fenced, l.queues, l.replicas = !o.Unfenced, true, o.Replicas
 	return l, nil
 }
 

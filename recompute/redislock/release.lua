@@ -1,4 +1,4 @@
--- KEYS lock, mark; ARGV token, channel ('' for none), message, mark in ms (0 for none).
+-- KEYS lock, mark[, queue]; ARGV token, channel ('' for none), message, mark in ms (0 for none).
 -- Returns 1 released, 0 nobody holds it, -1 another does. With a mark, an acquire of this token that arrives later is refused:
 -- also when one was granted before, as that may have been sent again.
 local holder = redis.pcall('GET', KEYS[1])
@@ -6,7 +6,8 @@ local ours = holder == ARGV[1]
 if ours then redis.call('DEL', KEYS[1]) end -- first: a server out of memory permits it
 if ARGV[4] ~= '0' then redis.pcall('SET', KEYS[2], '', 'PX', ARGV[4]) end
 if ours then
-  if ARGV[2] ~= '' then redis.pcall('PUBLISH', ARGV[2], ARGV[3]) end
+  local next = KEYS[3] and redis.pcall('ZPOPMIN', KEYS[3])
+  if ARGV[2] ~= '' then redis.pcall('PUBLISH', ARGV[2], ARGV[3] .. (next and next[1] or '')) end -- nobody's name wakes all
   return 1
 end
 if holder then return -1 end

@@ -88,6 +88,7 @@ func TestTheRightsAreEnoughAndEachIsNeeded(t *testing.T) {
 		"scripts": {redislock.Rights, map[string]string{
 			"+eval": "acquire", "+evalsha": "acquire", "+get": "acquire", "+set": "acquire", "+exists": "acquire", "+time": "acquire",
 			"+pexpire": "extend", "+del": "release", "+pttl": "refusal", "+subscribe": "waking", "+publish": "telling",
+			"+zadd": "", "+zpopmin": "", // all are woken together
 			"~bellwether:*": "acquire", "&bellwether:*": "waking",
 		}},
 		"transactions": {redislock.RightsWithoutScripts, map[string]string{

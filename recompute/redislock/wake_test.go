@@ -105,10 +105,10 @@ func TestWhoMissedAReleaseIsWokenWhenTheHubHearsAgain(t *testing.T) {
 	await("after it noticed")
 }
 
-func TestOneCommandPerProcessIsAHandOff(t *testing.T) {
+func TestAHandOffIsAFewCommandsHoweverManyProcessesWait(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	const processes, rounds = 3, 30
+	const processes, rounds = 6, 15
 	guards := replicas(t, processes, recompute.GuardOptions{TTL: long, Wait: time.Minute, Retry: rarely}, func() *redis.Client { return redistest.Client(t, s) })
 	var all sync.WaitGroup
 	begin := make(chan struct{})
@@ -129,6 +129,57 @@ func TestOneCommandPerProcessIsAHandOff(t *testing.T) {
 	require.Equal(t, processes*4*rounds, done)
 	perHandOff := float64(len(commands)) / float64(done)
 	t.Logf("%.1f commands per hand-off between %d processes of 4", perHandOff, processes)
-	// A release, one question of each process that is woken, and of each who comes: one, and one more once it listens.
-	assert.Less(t, perHandOff, 1.0+processes+2+1)
+	// A release, a question of the one that is woken, and of each who comes: one, and one more where it begins to listen.
+	assert.Less(t, perHandOff, 5.0)
+}
+
+// The process whose turn it is may have nobody any more who waits: then all others are woken.
+func TestATurnThatNobodyTakesGoesToTheOthers(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	holder, gone, waits := fenced(t, redistest.Client(t, s)), fenced(t, redistest.Client(t, s)), fenced(t, redistest.Client(t, s))
+	lease := acquire(t, holder, "key", long)
+	queue := func(l *redislock.Locker) (heard <-chan struct{}, stop func()) {
+		heard, stop = l.Wake(t.Context(), "key")
+		select {
+		case <-heard: // it listens
+		case <-time.After(20 * time.Second):
+			require.FailNow(t, "does not listen")
+		}
+		_, err := l.Acquire(t.Context(), "key", long)
+		require.ErrorIs(t, err, recompute.ErrHeld)
+		return heard, stop
+	}
+	_, leave := queue(gone)
+	heard, stop := queue(waits)
+	defer stop()
+	assert.EqualValues(t, 2, redistest.Client(t, s).ZCard(t.Context(), "bellwether:queue:{key}").Val())
+	leave()
+	require.NoError(t, lease.Release(t.Context()))
+	select {
+	case <-heard:
+	case <-time.After(20 * time.Second):
+		require.FailNow(t, "not woken")
+	}
+}
+
+func TestProcessesAreWokenInTheOrderInWhichTheyCame(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	lease := acquire(t, fenced(t, redistest.Client(t, s)), "key", long)
+	guards := replicas(t, 5, recompute.GuardOptions{TTL: long, Wait: time.Minute, Retry: rarely}, func() *redis.Client { return redistest.Client(t, s) })
+	c := redistest.Client(t, s)
+	var all sync.WaitGroup
+	var order []int
+	for i, g := range guards {
+		all.Go(func() {
+			assert.NoError(t, g.Do(t.Context(), "key", func(context.Context, *recompute.Held) error { order = append(order, i); return nil }))
+		})
+		require.Eventually(t, func() bool { return c.ZCard(t.Context(), "bellwether:queue:{key}").Val() == int64(i+1) }, 20*time.Second, time.Millisecond)
+	}
+	time.Sleep(100 * time.Millisecond) // the last one listens
+	require.NoError(t, lease.Release(t.Context()))
+	all.Wait()
+	assert.Len(t, order, 5)
+	assert.True(t, slices.IsSorted(order), "%v", order)
 }

@@ -1,0 +1,28 @@
+package locks_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	ttl      = 10 * time.Second
+	patience = time.Minute
+)
+
+// arm is a way to run work under a lock. open gives one process's way to do that; with wait it waits for the holder.
+type arm struct {
+	name string
+	open func(b *testing.B, rdb *redis.Client) func(ctx context.Context, key string, work func()) error
+}
+
+// arms are in the order in which results are shown.
+var arms = []arm{
+	{"bellwether-guard", openGuard},
+	{"bellwether-lease", openLease},
+	{"redsync", openRedsync},
+	{"bsm-redislock", openBsm},
+}

@@ -1,0 +1,55 @@
+package locks_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/bellwether-cache/bellwether/recompute"
+	"github.com/bellwether-cache/bellwether/recompute/redislock"
+)
+
+func openLocker(b *testing.B, rdb *redis.Client) *redislock.Locker {
+	b.Helper()
+	l, err := redislock.New(rdb, redislock.Options{Budget: 5 * time.Second})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			b.Error(err)
+		}
+	})
+	return l
+}
+
+// openGuard is the one call: with fence, extensions while the work runs, and waking.
+func openGuard(b *testing.B, rdb *redis.Client) func(context.Context, string, func()) error {
+	b.Helper()
+	g, err := recompute.NewGuard(openLocker(b, rdb), recompute.GuardOptions{TTL: ttl, Wait: patience})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return func(ctx context.Context, key string, work func()) error {
+		return g.Do(ctx, key, func(context.Context, *recompute.Held) error {
+			work()
+			return nil
+		})
+	}
+}
+
+// openLease is acquire and release, with a fence, and nothing else. It does not wait.
+func openLease(b *testing.B, rdb *redis.Client) func(context.Context, string, func()) error {
+	b.Helper()
+	l := openLocker(b, rdb)
+	return func(ctx context.Context, key string, work func()) error {
+		lease, err := l.Acquire(ctx, key, ttl)
+		if err != nil {
+			return err
+		}
+		work()
+		return lease.Release(ctx)
+	}
+}
