@@ -109,9 +109,19 @@ func TestALostReplyTakesNoSecondNumber(t *testing.T) {
 	number(t, l)
 	for range 5 {
 		hits := w.proxy.On(faultproxy.Rule{Marker: script(t, "acquire"), Nth: 1, Do: faultproxy.DropReply})
+		w.proxy.On(faultproxy.Rule{Marker: script(t, "acquire"), Nth: 2, Do: faultproxy.Delay, For: 100 * time.Millisecond})
+		before := w.outside.Get(t.Context(), fenceKey).Val()
+		var taken string
+		var look sync.WaitGroup
+		look.Go(func() {
+			for taken = before; taken == before; time.Sleep(time.Millisecond) {
+				taken = w.outside.Get(t.Context(), fenceKey).Val()
+			}
+		})
 		lease := acquire(t, l, "key", long)
+		look.Wait()
 		require.Equal(t, 1, hits.Count())
-		assert.Equal(t, w.outside.Get(t.Context(), fenceKey).Val(), strconv.FormatInt(fenceOf(t, lease), 10))
+		assert.Equal(t, taken, strconv.FormatInt(fenceOf(t, lease), 10))
 		require.NoError(t, lease.Release(t.Context()))
 		w.proxy.Heal()
 	}

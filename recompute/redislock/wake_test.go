@@ -139,19 +139,8 @@ func TestATurnThatNobodyTakesGoesToTheOthers(t *testing.T) {
 	s := redistest.Start(t)
 	holder, gone, waits := fenced(t, redistest.Client(t, s)), fenced(t, redistest.Client(t, s)), fenced(t, redistest.Client(t, s))
 	lease := acquire(t, holder, "key", long)
-	queue := func(l *redislock.Locker) (heard <-chan struct{}, stop func()) {
-		heard, stop = l.Wake(t.Context(), "key")
-		select {
-		case <-heard: // it listens
-		case <-time.After(20 * time.Second):
-			require.FailNow(t, "does not listen")
-		}
-		_, err := l.Acquire(t.Context(), "key", long)
-		require.ErrorIs(t, err, recompute.ErrHeld)
-		return heard, stop
-	}
-	_, leave := queue(gone)
-	heard, stop := queue(waits)
+	_, leave := queue(t, gone)
+	heard, stop := queue(t, waits)
 	defer stop()
 	assert.EqualValues(t, 2, redistest.Client(t, s).ZCard(t.Context(), "bellwether:queue:{key}").Val())
 	leave()
@@ -182,4 +171,46 @@ func TestProcessesAreWokenInTheOrderInWhichTheyCame(t *testing.T) {
 	all.Wait()
 	assert.Len(t, order, 5)
 	assert.True(t, slices.IsSorted(order), "%v", order)
+}
+
+// queue has a process wait, until it is in the queue.
+func queue(t *testing.T, l *redislock.Locker) (heard <-chan struct{}, stop func()) {
+	t.Helper()
+	heard, stop = l.Wake(t.Context(), "key")
+	select {
+	case <-heard: // it listens
+	case <-time.After(20 * time.Second):
+		require.FailNow(t, "does not listen")
+	}
+	_, err := l.Acquire(t.Context(), "key", long)
+	require.ErrorIs(t, err, recompute.ErrHeld)
+	return heard, stop
+}
+
+func TestASecondWaiterOfAProcessKeepsItsPlaceAmongThoseOfOthers(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	holder, two, one := fenced(t, redistest.Client(t, s)), fenced(t, redistest.Client(t, s)), fenced(t, redistest.Client(t, s))
+	lease := acquire(t, holder, "key", long)
+	first, leave := queue(t, two)
+	second, stop := two.Wake(t.Context(), "key")
+	defer stop()
+	other, stopOther := queue(t, one)
+	defer stopOther()
+	woken := func(c <-chan struct{}) {
+		t.Helper()
+		select {
+		case <-c:
+		case <-time.After(20 * time.Second):
+			require.FailNow(t, "not woken")
+		}
+	}
+	require.NoError(t, lease.Release(t.Context()))
+	woken(first)
+	lease = acquire(t, two, "key", long)
+	leave()
+	require.NoError(t, lease.Release(t.Context()))
+	woken(second)
+	time.Sleep(50 * time.Millisecond)
+	assert.Empty(t, other, "it came later")
 }
