@@ -2,6 +2,7 @@ package recompute
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 )
@@ -77,11 +78,14 @@ type kept struct{ *Held }
 func (k kept) Extend(ctx context.Context, ttl time.Duration) error {
 	asked := time.Now()
 	err := k.lease.Extend(ctx, ttl)
-	if err == nil {
-		k.mu.Lock()
-		defer k.mu.Unlock()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case err == nil:
 		k.until = asked.Add(safe(ttl))
 		k.extended++
+	case errors.Is(err, ErrLost):
+		k.until = asked
 	}
 	return err
 }

@@ -48,6 +48,7 @@ func TestWorkWhoseLeaseIsLostIsToldAndDoSaysSo(t *testing.T) {
 					<-ctx.Done()
 					assert.Equal(t, recompute.ErrLost, context.Cause(ctx))
 					assert.LessOrEqual(t, time.Since(began), safe, "before it ends")
+					assert.Zero(t, h.Left())
 					return ctx.Err()
 				})
 				require.ErrorIs(t, err, recompute.ErrLost)

@@ -77,6 +77,8 @@ type Locker struct {
 const fenceMemory = time.Hour
 
 // New returns a Locker that uses rdb. It sends nothing yet. Options that can't work are an error.
+//
+// A client of its own, with a few connections, keeps leases alive when the pool of the application has no connection left.
 func New(rdb redis.UniversalClient, o Options) (*Locker, error) {
 	if err := o.validate(rdb); err != nil {
 		return nil, err
