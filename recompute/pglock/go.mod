@@ -1,0 +1,21 @@
+module github.com/bellwether-cache/bellwether/recompute/pglock
+
+go 1.26.0
+
+replace github.com/bellwether-cache/bellwether => ../..
+
+require (
+	github.com/bellwether-cache/bellwether v0.0.0
+	github.com/jackc/pgx/v5 v5.13.0
+	github.com/stretchr/testify v1.12.1
+	go.uber.org/goleak v1.3.0
+)
+
+require (
+	github.com/jackc/pgpassfile v1.0.0 // indirect
+	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
+	github.com/jackc/puddle/v2 v2.2.3 // indirect
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
+	golang.org/x/sync v0.25.0 // indirect
+	golang.org/x/text v0.41.0 // indirect
+)
