@@ -18,7 +18,7 @@ type ear struct {
 	hub     *Hub
 	tasks   *recompute.Tasks
 	name    string // of this process among those that wait
-	waiters recompute.Waiters
+	waiters *recompute.Waiters
 
 	mu      sync.Mutex
 	waiting int
@@ -31,7 +31,7 @@ func newEar(steps *Steps, channel string) *ear {
 	if _, ring := steps.rdb.(*redis.Ring); ring || channel == "" {
 		return nil
 	}
-	return &ear{hub: NewHub(steps, channel), name: rand.Text(), tasks: recompute.NewTasks()}
+	return &ear{hub: NewHub(steps, channel), name: rand.Text(), tasks: recompute.NewTasks(), waiters: new(recompute.Waiters)}
 }
 
 // wait registers before it listens, and what was missed until the hub can hear is made good by Up.

@@ -30,6 +30,7 @@ type lease struct {
 	fence      string // and of the number of the last grant; "": it has none
 	queue      string // and of the processes that wait; "": nobody queues
 	ttl        time.Duration
+	quiet      bool   // its end is not announced
 	token      string // random for each lease, never a user's: whoever knows it owns the lease
 }
 
@@ -140,7 +141,7 @@ func (h *lease) release(ctx context.Context, mark time.Duration) (int, error) {
 			keys = append(keys, h.queue)
 		}
 		cmd := h.locker.script(ctx, h.lock, false, func(ctx context.Context) (*redis.Cmd, error) {
-			steps, args := h.locker.steps, []any{h.token, h.locker.channel, note, mark.Milliseconds()}
+			steps, args := h.locker.steps, []any{h.token, h.channel(), note, mark.Milliseconds()}
 			cmd := steps.send(ctx, once{steps.rdb}, releaseScript, keys, args) // we count the tries ourselves
 			return cmd, cmd.Err()
 		})
@@ -150,6 +151,14 @@ func (h *lease) release(ctx context.Context, mark time.Duration) (int, error) {
 		}
 	}
 	return h.releaseByTransaction(ctx, mark, note)
+}
+
+// channel is where the end of the lease is announced; "": nowhere.
+func (h *lease) channel() string {
+	if h.quiet {
+		return ""
+	}
+	return h.locker.channel
 }
 
 // rest waits for pause and says whether ctx still lives.

@@ -38,7 +38,8 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	// What undoes an acquire goes on for a while after the test that took its server away.
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/bellwether-cache/bellwether/recompute/redislock.(*lease).takeBack.func1"))
+	const here = "github.com/bellwether-cache/bellwether/recompute/redislock."
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(here+"(*lease).takeBack.func1"), goleak.IgnoreAnyFunction(here+"(*share).giveBack.func1"))
 }
 
 // clients are the kinds of client that users have.

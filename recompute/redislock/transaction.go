@@ -154,11 +154,11 @@ func (h *lease) releaseByTransaction(ctx context.Context, mark time.Duration, no
 
 // announce tells those who wait what was done. If they can't be told, it was done all the same.
 func (h *lease) announce(ctx context.Context, got int, err error, note string) {
-	if got != 1 || err != nil || h.locker.channel == "" {
+	if got != 1 || err != nil || h.channel() == "" {
 		return
 	}
-	_, _ = doAt(ctx, h.locker.steps, h.locker.channel, func(ctx context.Context) (int64, error) {
-		return h.locker.steps.rdb.Publish(ctx, h.locker.channel, note).Result()
+	_, _ = doAt(ctx, h.locker.steps, h.channel(), func(ctx context.Context) (int64, error) {
+		return h.locker.steps.rdb.Publish(ctx, h.channel(), note).Result()
 	})
 }
 

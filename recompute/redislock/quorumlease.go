@@ -1,0 +1,247 @@
+package redislock
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/bellwether-cache/bellwether/recompute"
+)
+
+// quorumLease is a lease on most servers of a quorum.
+type quorumLease struct {
+	quorum *Quorum
+	fence  int64
+	shares []*share // one for each server
+
+	mu   sync.Mutex
+	over bool // given back: what is granted from now on is given back too
+}
+
+// share is the lease on one server.
+type share struct {
+	*lease
+	member *member
+	has    bool  // guarded by the mu of the whole: granted, and not known to be lost
+	number int64 // guarded by it too: that the server gave
+}
+
+func (q *Quorum) lease(key string, ttl time.Duration) *quorumLease {
+	h := &quorumLease{quorum: q}
+	token := rand.Text()
+	for i, m := range q.members {
+		// The token differs, so that a server that is reached in two ways grants to one and refuses the other.
+		h.shares = append(h.shares, &share{lease: m.lease(key, token+"."+strconv.Itoa(i), ttl), member: m})
+	}
+	return h
+}
+
+// Fence returns the number of this grant.
+func (h *quorumLease) Fence() int64 { return h.fence }
+
+// insist are the pauses of one who has the first server before the others, which may be about to be given back, are asked again.
+var insist = recompute.Backoff{Min: time.Millisecond, Max: 16 * time.Millisecond, Jitter: 0.5}
+
+const insistences = 6
+
+// elect asks all servers for the lease.
+func (h *quorumLease) elect(ctx context.Context) error {
+	b := h.quorum.newBallot(1 + insistences)
+	for i := range h.shares {
+		b.ask(ctx, i, h.vote(i))
+	}
+	tries := 0
+	for pause := range insist.Pauses() {
+		if err := b.count(ctx); err != nil {
+			return fmt.Errorf("redislock: acquire: %w", err)
+		}
+		if b.won() || b.blind() || !b.first() || tries == insistences || !rest(ctx, pause) {
+			break
+		}
+		tries++
+		again := b.no
+		b.no = nil
+		for _, v := range again {
+			b.ask(ctx, v.index, h.vote(v.index))
+		}
+	}
+	switch {
+	case b.won():
+		return nil
+	case ctx.Err() != nil:
+		return fmt.Errorf("redislock: acquire: %w", ctx.Err())
+	case b.blind() || len(b.no) == 0:
+		return fmt.Errorf("redislock: acquire: %w", b.trouble())
+	case b.left() < 0:
+		return recompute.ErrHeld
+	}
+	return &recompute.HeldError{Left: max(b.left(), time.Millisecond)}
+}
+
+// vote asks one server for its share.
+func (h *quorumLease) vote(i int) func(context.Context) (answer, error) {
+	s := h.shares[i]
+	return func(ctx context.Context) (answer, error) {
+		got, err := s.member.vote(ctx, s.lease)
+		switch {
+		case errors.Is(err, ErrOpen) || errors.Is(err, errNoVote): // nothing was sent, or nothing granted
+			return got, err
+		case err != nil:
+			s.silent().takeBack()
+			return got, err
+		case !got.granted:
+			return got, recompute.ErrHeld
+		case !h.keep(s, got.fence):
+			s.giveBack()
+		}
+		return got, nil
+	}
+}
+
+func (h *quorumLease) keep(s *share, number int64) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.over {
+		return false
+	}
+	s.has, s.number = true, number
+	return true
+}
+
+func (h *quorumLease) drop(s *share) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s.has = false
+}
+
+// held returns the indexes of the shares that are ours, and the highest of their numbers.
+func (h *quorumLease) held() (indexes []int, number int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i, s := range h.shares {
+		if s.has {
+			indexes, number = append(indexes, i), max(number, s.number)
+		}
+	}
+	return indexes, number
+}
+
+// raise makes the highest number of a quorum the lease's, and has a quorum know it. Two quorums have a server in common, so the next
+// lease's is higher: the highest number alone would not be, were it known only to a server that the next can't reach.
+func (h *quorumLease) raise(ctx context.Context) error {
+	indexes, number := h.held()
+	h.fence = number
+	b := h.quorum.newBallot(1)
+	for _, i := range indexes {
+		s := h.shares[i]
+		b.ask(ctx, i, func(ctx context.Context) (answer, error) { return answer{}, s.member.raise(ctx, s.lease, number) })
+	}
+	if err := b.count(ctx); err != nil {
+		return fmt.Errorf("redislock: acquire: %w", err)
+	}
+	if !b.won() {
+		return fmt.Errorf("redislock: acquire: raise: %w", b.trouble())
+	}
+	return nil
+}
+
+// Extend makes the lease last ttl from now, on most servers. The share of a server that did not answer in time may last longer too.
+func (h *quorumLease) Extend(ctx context.Context, ttl time.Duration) error {
+	if err := h.quorum.checkTTL(ttl); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if h.ended() {
+		return recompute.ErrLost
+	}
+	since := time.Now()
+	b, err := h.each(ctx, func(ctx context.Context, s *share) error {
+		err := s.Extend(ctx, ttl)
+		if errors.Is(err, recompute.ErrLost) {
+			h.drop(s)
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+		return fmt.Errorf("redislock: extend: %w", err)
+	case h.ended() || b.refused(): // released meanwhile, or lost
+		return recompute.ErrLost
+	case !b.won():
+		return fmt.Errorf("redislock: extend: %w", b.trouble())
+	}
+	return h.quorum.timely(since, ttl)
+}
+
+// Release ends the lease on all servers, and returns when most have answered. Otherwise it is as that of one server's lease.
+func (h *quorumLease) Release(ctx context.Context) error {
+	h.end()
+	b, _ := h.each(context.WithoutCancel(ctx), func(ctx context.Context, s *share) error {
+		err := s.Release(ctx)
+		if err == nil || errors.Is(err, recompute.ErrLost) {
+			h.drop(s)
+		}
+		return err
+	})
+	switch {
+	case b.won():
+		return nil
+	case b.refused():
+		return recompute.ErrLost
+	}
+	return fmt.Errorf("redislock: release: %w", b.trouble())
+}
+
+// each asks the servers whose shares are ours. The others say no without being asked.
+func (h *quorumLease) each(ctx context.Context, question func(context.Context, *share) error) (*ballot, error) {
+	b := h.quorum.newBallot(1)
+	ours, _ := h.held()
+	for range len(h.shares) - len(ours) {
+		b.add(vote{err: recompute.ErrLost})
+	}
+	for _, i := range ours {
+		s := h.shares[i]
+		b.ask(ctx, i, func(ctx context.Context) (answer, error) { return answer{}, question(ctx, s) })
+	}
+	return b, b.count(ctx)
+}
+
+func (h *quorumLease) end() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.over = true
+}
+
+func (h *quorumLease) ended() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.over
+}
+
+// giveBack ends what was granted of a lease that was not, and what will be.
+func (h *quorumLease) giveBack() {
+	h.end()
+	ours, _ := h.held()
+	for _, i := range ours {
+		h.shares[i].giveBack()
+	}
+}
+
+func (s *share) giveBack() {
+	var uncounted *recompute.Tasks
+	_ = uncounted.Go(func(ctx context.Context) { _ = s.silent().Release(ctx) })
+}
+
+// silent is the lease without announcements. What was only a part of a lease is no reason to ask again: those who wait would get such
+// parts again and again, and wake each other.
+func (s *share) silent() *lease {
+	l := *s.lease
+	l.quiet = true
+	return &l
+}
