@@ -27,9 +27,9 @@ type vote struct {
 	err error // nil, ErrHeld or ErrLost; any other says that it could not tell
 }
 
-// newBallot has room for all votes, so that nobody needs to wait for the late.
-func (q *Quorum) newBallot(questions int) *ballot {
-	return &ballot{of: len(q.members), need: q.need, votes: make(chan vote, questions*len(q.members))}
+// newBallot has room for a vote of each server, so that nobody needs to wait for the late. None is asked again before it has answered.
+func (q *Quorum) newBallot() *ballot {
+	return &ballot{of: len(q.members), need: q.need, votes: make(chan vote, len(q.members))}
 }
 
 // ask puts a question to a server, on a goroutine that its budget bounds. It goes on when the caller has left, so that what the server

@@ -10,3 +10,9 @@ func (m Message) Encode() string { return m.encode() }
 
 // Decode reads a message.
 func Decode(s string) (Message, bool) { return decode(s) }
+
+// VotingHash is how a question of a quorum for a lease shows on the wire.
+func VotingHash() string { return votingScript.Hash() }
+
+// Need makes so many servers a majority.
+func (q *Quorum) Need(n int) { q.need = n }

@@ -43,7 +43,7 @@ func (q *Quorum) found(ctx context.Context) bool {
 
 // look asks all servers whether they have a vote, and unless enough have one waits for all of them.
 func (q *Quorum) look(ctx context.Context) (*ballot, error) {
-	b := q.newBallot(1)
+	b := q.newBallot()
 	b.of = b.need - 1 + len(q.members) // so that it can't be lost before the last vote
 	for i, m := range q.members {
 		b.ask(ctx, i, func(ctx context.Context) (answer, error) { return answer{}, m.look(ctx) })
@@ -70,7 +70,7 @@ func young(b *ballot) bool {
 
 // bless gives a vote to all servers that said they have none.
 func (q *Quorum) bless(ctx context.Context, without []vote) bool {
-	b := q.newBallot(1)
+	b := q.newBallot()
 	b.need = len(without)
 	for _, v := range without {
 		seen, _ := errors.AsType[*noVote](v.err)

@@ -66,6 +66,7 @@ const (
 type Quorum struct {
 	members []*member
 	need    int
+	budget  time.Duration
 	minLeft time.Duration
 	longest time.Duration
 	waiters *recompute.Waiters
@@ -79,6 +80,7 @@ func NewQuorum(clients []redis.UniversalClient, o QuorumOptions) (*Quorum, error
 	}
 	q := &Quorum{
 		need:    len(clients)/2 + 1,
+		budget:  cmp.Or(o.Budget, DefaultBudget),
 		minLeft: o.MinLeft,
 		longest: cmp.Or(o.Longest, defaultLongest),
 		waiters: new(recompute.Waiters),
@@ -165,8 +167,8 @@ func (q *Quorum) Close() error {
 
 // Acquire asks each server once for the lease of key, all together, and returns as soon as their answers decide. It returns
 // [recompute.ErrHeld] when too many say that another has it, and [ErrQuorum] when too many can't tell. Several who ask at the same time
-// can each have a part of the servers: then who has the first one that answers asks for the rest again, for about 50 ms at most, and the
-// others give theirs back. What a server grants later than that, or to a caller who has gone, is taken back.
+// can each have a part of the servers: then who has the first one that answers asks for the rest again and again, for one budget at most, and
+// the others give theirs back. What a server grants later than that, or to a caller who has gone, is taken back.
 func (q *Quorum) Acquire(ctx context.Context, key string, ttl time.Duration) (recompute.Lease, error) {
 	if err := q.checkTTL(ttl); err != nil {
 		return nil, err

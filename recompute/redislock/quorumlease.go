@@ -44,29 +44,32 @@ func (q *Quorum) lease(key string, ttl time.Duration) *quorumLease {
 func (h *quorumLease) Fence() int64 { return h.fence }
 
 // insist are the pauses of one who has the first server before the others, which may be about to be given back, are asked again.
-var insist = recompute.Backoff{Min: time.Millisecond, Max: 16 * time.Millisecond, Jitter: 0.5}
+var insist = recompute.Backoff{Min: time.Millisecond, Max: 50 * time.Millisecond, Jitter: 0.5}
 
-const insistences = 6
+// insistences is how many times longer than for the answers it goes on: giving back takes as long as they do.
+const insistences = 10
 
 // elect asks all servers for the lease.
 func (h *quorumLease) elect(ctx context.Context) error {
-	b := h.quorum.newBallot(1 + insistences)
+	b, began := h.quorum.newBallot(), time.Now()
 	for i := range h.shares {
 		b.ask(ctx, i, h.vote(i))
 	}
-	tries := 0
+	if err := b.count(ctx); err != nil {
+		return fmt.Errorf("redislock: acquire: %w", err)
+	}
+	until := time.Now().Add(min(50*time.Millisecond+insistences*time.Since(began), h.quorum.budget))
 	for pause := range insist.Pauses() {
-		if err := b.count(ctx); err != nil {
-			return fmt.Errorf("redislock: acquire: %w", err)
-		}
-		if b.won() || b.blind() || !b.first() || tries == insistences || !rest(ctx, pause) {
+		if b.won() || b.blind() || !b.first() || time.Now().Add(pause).After(until) || !rest(ctx, pause) {
 			break
 		}
-		tries++
 		again := b.no
 		b.no = nil
 		for _, v := range again {
 			b.ask(ctx, v.index, h.vote(v.index))
+		}
+		if err := b.count(ctx); err != nil {
+			return fmt.Errorf("redislock: acquire: %w", err)
 		}
 	}
 	switch {
@@ -118,35 +121,45 @@ func (h *quorumLease) drop(s *share) {
 	s.has = false
 }
 
-// held returns the indexes of the shares that are ours, and the highest of their numbers.
-func (h *quorumLease) held() (indexes []int, number int64) {
+// held returns the indexes of the shares that are ours.
+func (h *quorumLease) held() (indexes []int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i, s := range h.shares {
 		if s.has {
-			indexes, number = append(indexes, i), max(number, s.number)
+			indexes = append(indexes, i)
 		}
 	}
-	return indexes, number
+	return indexes
+}
+
+// highest is the highest number of the shares that are ours.
+func (h *quorumLease) highest() (number int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, s := range h.shares {
+		if s.has {
+			number = max(number, s.number)
+		}
+	}
+	return number
 }
 
 // raise makes the highest number of a quorum the lease's, and has a quorum know it. Two quorums have a server in common, so the next
 // lease's is higher: the highest number alone would not be, were it known only to a server that the next can't reach.
 func (h *quorumLease) raise(ctx context.Context) error {
-	indexes, number := h.held()
-	h.fence = number
-	b := h.quorum.newBallot(1)
-	for _, i := range indexes {
-		s := h.shares[i]
-		b.ask(ctx, i, func(ctx context.Context) (answer, error) { return answer{}, s.member.raise(ctx, s.lease, number) })
-	}
-	if err := b.count(ctx); err != nil {
+	h.fence = h.highest()
+	b, err := h.each(ctx, func(ctx context.Context, s *share) error { return s.member.raise(ctx, s.lease, h.fence) })
+	if err != nil {
 		return fmt.Errorf("redislock: acquire: %w", err)
 	}
-	if !b.won() {
-		return fmt.Errorf("redislock: acquire: raise: %w", b.trouble())
+	switch {
+	case b.won():
+		return nil
+	case b.refused():
+		return fmt.Errorf("redislock: acquire: it ended before it was granted: %w", recompute.ErrLost)
 	}
-	return nil
+	return fmt.Errorf("redislock: acquire: raise: %w", b.trouble())
 }
 
 // Extend makes the lease last ttl from now, on most servers. The share of a server that did not answer in time may last longer too.
@@ -200,8 +213,8 @@ func (h *quorumLease) Release(ctx context.Context) error {
 
 // each asks the servers whose shares are ours. The others say no without being asked.
 func (h *quorumLease) each(ctx context.Context, question func(context.Context, *share) error) (*ballot, error) {
-	b := h.quorum.newBallot(1)
-	ours, _ := h.held()
+	b := h.quorum.newBallot()
+	ours := h.held()
 	for range len(h.shares) - len(ours) {
 		b.add(vote{err: recompute.ErrLost})
 	}
@@ -227,8 +240,7 @@ func (h *quorumLease) ended() bool {
 // giveBack ends what was granted of a lease that was not, and what will be.
 func (h *quorumLease) giveBack() {
 	h.end()
-	ours, _ := h.held()
-	for _, i := range ours {
+	for _, i := range h.held() {
 		h.shares[i].giveBack()
 	}
 }
