@@ -52,37 +52,21 @@ func TestAMinorityInTroubleIsNotWaitedFor(t *testing.T) {
 				t.Run(fmt.Sprintf("%d of %d %s, %s", n/2, n, name, client), func(t *testing.T) {
 					t.Parallel()
 					e := startEnsemble(t, n)
-					q := e.open(t, redislock.QuorumOptions{Budget: time.Second}, change)
+					q := e.open(t, patience, change)
 					e.learned(t, q)
 					for i := range n / 2 {
 						trouble(t, e, i)
 					}
-					var best [3]time.Duration
-					for i := range best {
-						best[i] = time.Hour
-					}
-					for range 5 { // one of five is not disturbed by a busy machine
-						lease := timed(t, &best[0], func() (recompute.Lease, error) { return q.Acquire(t.Context(), "key", 20*time.Second) })
-						timed(t, &best[1], func() (any, error) { return nil, lease.Extend(t.Context(), 20*time.Second) })
-						timed(t, &best[2], func() (any, error) { return nil, lease.Release(t.Context()) })
-					}
-					for i, took := range best {
-						assert.Less(t, took, 500*time.Millisecond, "step %d", i)
-					}
+					began := time.Now()
+					lease, err := q.Acquire(t.Context(), "key", 20*time.Second)
+					require.NoError(t, err)
+					require.NoError(t, lease.Extend(t.Context(), 20*time.Second))
+					require.NoError(t, lease.Release(t.Context()))
+					assert.Less(t, time.Since(began), patience.Budget/2)
 				})
 			}
 		}
 	}
-}
-
-// timed does f, which must work, and keeps how long it took if that is the best so far.
-func timed[T any](t testing.TB, best *time.Duration, f func() (T, error)) T {
-	t.Helper()
-	began := time.Now()
-	v, err := f()
-	*best = min(*best, time.Since(began))
-	require.NoError(t, err)
-	return v
 }
 
 func TestAMajorityInTroubleCostsNoMoreThanTheBudget(t *testing.T) {
@@ -149,7 +133,10 @@ func TestAServerThatAnswersLateHasItsShare(t *testing.T) {
 	q := e.open(t, patience)
 	e.learned(t, q)
 	e.proxies[2].On(faultproxy.Rule{Marker: voting(t), Nth: 1, Do: faultproxy.Delay, For: 300 * time.Millisecond})
-	lease := acquire(t, q, "key", long)
+	ctx, cancel := context.WithCancel(t.Context())
+	lease, err := q.Acquire(ctx, "key", long)
+	cancel() // which was for the question
+	require.NoError(t, err)
 	require.Equal(t, 2, e.holders(t, "key"))
 	require.Eventually(t, func() bool { return e.holders(t, "key") == 3 }, soon, time.Millisecond)
 	require.NoError(t, e.servers[0].Kill())
