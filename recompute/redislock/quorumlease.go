@@ -44,7 +44,7 @@ func (q *Quorum) lease(key string, ttl time.Duration) *quorumLease {
 func (h *quorumLease) Fence() int64 { return h.fence }
 
 // insist are the pauses of one who has the first server before the others, which may be about to be given back, are asked again.
-var insist = recompute.Backoff{Min: time.Millisecond, Max: 50 * time.Millisecond, Jitter: 0.5}
+var insist = recompute.Backoff{Min: time.Millisecond, Max: 16 * time.Millisecond, Jitter: 0.5}
 
 // insistences is how many times longer than for the answers it goes on: giving back takes as long as they do.
 const insistences = 10
