@@ -50,3 +50,37 @@ func ExampleNew() {
 		}
 	}
 }
+
+// Three servers that know nothing of each other: one of them can fail.
+func ExampleNewQuorum() {
+	var servers []redis.UniversalClient
+	for _, addr := range []string{"redis-a:6379", "redis-b:6379", "redis-c:6379"} {
+		rdb := redis.NewClient(&redis.Options{Addr: addr})
+		defer rdb.Close()
+		servers = append(servers, rdb)
+	}
+	locker, err := redislock.NewQuorum(servers, redislock.QuorumOptions{Prefix: "billing"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer locker.Close()
+	tokens, err := recompute.NewGuard(locker, recompute.GuardOptions{TTL: 10 * time.Second})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	err = tokens.Do(context.Background(), "renew token", func(ctx context.Context, h *recompute.Held) error {
+		fence, _ := h.Fence()
+		// … renew it, and write it WHERE fence < $fence …
+		_ = fence
+		return ctx.Err()
+	})
+	switch {
+	case errors.Is(err, redislock.ErrQuorum):
+		fmt.Println("too few of the servers answer:", err)
+	case err != nil:
+		fmt.Println(err)
+	}
+}

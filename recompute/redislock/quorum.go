@@ -13,9 +13,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// QuorumRights is what the user of a [Quorum] with the prefix "bellwether" needs on each server. Without info a server that has
-// restarted is recognised only if it lost its data.
-const QuorumRights = Rights + " +info"
+// QuorumRights is what the user of a [Quorum] with the prefix "bellwether" needs on each server, as ACL SETUSER takes it. Without info
+// a server that has restarted is recognised only if it lost its data.
+const QuorumRights = "~bellwether:* &bellwether:* +eval +evalsha +get +set +del +exists +pexpire +pttl +time +info +publish +subscribe"
 
 // ErrQuorum says that too few servers of a [Quorum] answered to tell who has a lease. It comes with what each of them said.
 var ErrQuorum = errors.New("redislock: too few servers could tell")
@@ -33,7 +33,7 @@ type QuorumOptions struct {
 }
 
 const (
-	// leastQuorumTTL is what is worth asking several servers for: below it most would be taken off for drift.
+	// leastQuorumTTL is the shortest of which a holder that goes by recompute.Hold, which takes off a twentieth, takes off enough for drift.
 	leastQuorumTTL = 50 * time.Millisecond
 	// defaultLongest is above what a Guard asks for by default.
 	defaultLongest = time.Minute
@@ -43,8 +43,9 @@ const (
 // has it on most of them (the algorithm is known as Redlock). It is a [recompute.Waker], and its leases are [recompute.Fenced].
 //
 // It works while most of the servers do, and does not wait for the others. What it gives more than one server does: no single server
-// that dies, hangs or is cut off stops those who need leases, and none that fails over to a replica grants a lease twice. It costs
-// two commands for each server and lease where one server takes one, and two round trips.
+// that dies, hangs or is cut off stops those who need leases, and none that fails over to a replica grants a lease twice. To get
+// a lease takes two commands on each server where a [Locker] sends one, and two round trips. Those who wait in several processes are woken
+// together, not in turn.
 //
 // # What it does not give
 //

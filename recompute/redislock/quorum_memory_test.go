@@ -120,7 +120,7 @@ func TestServersThatRestartOneAfterTheOtherAreNoNewSet(t *testing.T) {
 	}
 	_, err := q.Acquire(t.Context(), "key", long)
 	require.ErrorIs(t, err, redislock.ErrQuorum)
-	require.ErrorContains(t, err, "has no vote for a while: 5") // 5x s
+	require.ErrorContains(t, err, "has no vote for a while")
 	require.Zero(t, e.holders(t, "key"))
 }
 

@@ -8,6 +8,7 @@
 //	p:l:{n}:token  for a while, where an acquire was taken back whose outcome is not known
 //	p:fence:{n}    the number of the last grant, of lockers whose leases have one
 //	p:queue:{n}    the processes that wait, while some do
+//	p:member       since when the server has kept what it was told, if it is one of a [Quorum]; this key has no ttl
 //	p:leases       the channel on which releases and renewals are announced
 //
 // # What it does not guarantee

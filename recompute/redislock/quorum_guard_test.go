@@ -1,0 +1,71 @@
+package redislock_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/bellwether-cache/bellwether/recompute"
+)
+
+// The pause between questions is far longer than the test, so only what the servers announce can wake.
+func TestOneWhoWaitsForALeaseOfAQuorumIsWokenByItsRelease(t *testing.T) {
+	t.Parallel()
+	e := startEnsemble(t, 3)
+	holder, q := e.open(t, patience), e.open(t, patience)
+	e.learned(t, holder)
+	o := recompute.GuardOptions{TTL: 20 * time.Second, Wait: 20 * time.Second, Retry: recompute.Backoff{Min: 30 * time.Second, Max: 30 * time.Second, Jitter: 0.1}}
+	waiter := guard(t, q, o)
+	var took []time.Duration
+	for range 20 {
+		lease := acquire(t, holder, "key", long)
+		began := make(chan time.Time, 1)
+		done := make(chan error, 1)
+		go func() {
+			done <- waiter.Do(t.Context(), "key", func(context.Context, *recompute.Held) error {
+				began <- time.Now()
+				return nil
+			})
+		}()
+		time.Sleep(30 * time.Millisecond) // it asks, and waits
+		released := time.Now()
+		require.NoError(t, lease.Release(t.Context()))
+		require.NoError(t, <-done)
+		took = append(took, (<-began).Sub(released))
+	}
+	slices.Sort(took)
+	t.Logf("median %v, worst %v", took[len(took)/2], took[len(took)-1])
+	assert.Less(t, took[len(took)/2], time.Second)
+}
+
+func TestWorkUnderALeaseOfAQuorumGoesOnWhileAMajorityDoes(t *testing.T) {
+	t.Parallel()
+	e := startEnsemble(t, 3)
+	q := e.open(t, patience)
+	e.learned(t, q)
+	g := guard(t, q, recompute.GuardOptions{TTL: 900 * time.Millisecond})
+	require.NoError(t, g.Do(t.Context(), "key", func(ctx context.Context, h *recompute.Held) error {
+		_, fenced := h.Fence()
+		assert.True(t, fenced)
+		require.NoError(t, e.servers[0].Kill())
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(2 * time.Second):
+			return nil
+		}
+	}))
+	require.ErrorIs(t, g.Do(t.Context(), "key", func(ctx context.Context, _ *recompute.Held) error {
+		require.NoError(t, e.servers[1].Kill())
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(20 * time.Second):
+			return nil
+		}
+	}), recompute.ErrLost)
+}
