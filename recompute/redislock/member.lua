@@ -4,11 +4,12 @@ do
   local time = redis.call('TIME')
   local now = time[1] * 1000 + math.floor(time[2] / 1000)
   local info = redis.pcall('INFO', 'server')
-  local run = type(info) == 'string' and string.match(info, 'run_id:(%w+)') or '' -- without the right to ask, the marker must do
+  local run = type(info) == 'string' and string.match(info, 'run_id:(%w+)') or '' -- unknown to who may not ask
   local marker = redis.call('GET', KEYS[#KEYS])
   local known, since = string.match(marker or '', '^(%w*) (%d+)$')
   since = tonumber(since)
-  if known ~= run or since > now then -- it is new, empty, restarted, another, or its clock was set back
+  local another = known ~= run and known ~= '' and run ~= ''
+  if not known or another or since > now then -- it is new, empty, restarted, or its clock was set back
     since = now
     marker = run .. ' ' .. string.format('%.0f', since)
     redis.call('SET', KEYS[#KEYS], marker)
