@@ -14,10 +14,10 @@ import (
 type ballot struct {
 	of, need int
 	votes    chan vote
-	awaited  int    // asked, and not counted yet
-	yes      []vote // it did what it was asked to
-	no       []vote // another has the lease, or it is no longer there
-	unknown  []vote // no answer, or an error
+	awaited  map[int]bool // the servers that have been asked and not counted yet
+	yes      []vote       // it did what it was asked to
+	no       []vote       // another has the lease, or it is no longer there
+	unknown  []vote       // no answer, or an error
 }
 
 // vote is what one server says.
@@ -29,14 +29,14 @@ type vote struct {
 
 // newBallot has room for a vote of each server, so that nobody needs to wait for the late. None is asked again before it has answered.
 func (q *Quorum) newBallot() *ballot {
-	return &ballot{of: len(q.members), need: q.need, votes: make(chan vote, len(q.members))}
+	return &ballot{of: len(q.members), need: q.need, votes: make(chan vote, len(q.members)), awaited: make(map[int]bool)}
 }
 
 // ask puts a question to a server, on a goroutine that its budget bounds. It goes on when the caller has left, so that what the server
 // says late is not lost.
 func (b *ballot) ask(ctx context.Context, index int, question func(context.Context) (answer, error)) {
 	ctx = context.WithoutCancel(ctx)
-	b.awaited++
+	b.awaited[index] = true
 	var uncounted *recompute.Tasks
 	_ = uncounted.Go(func(context.Context) {
 		v := vote{index: index, err: recompute.ErrGoexit} // stays so if a hook of the client panics
@@ -47,19 +47,26 @@ func (b *ballot) ask(ctx context.Context, index int, question func(context.Conte
 
 // count waits until the votes decide, all are in, or ctx ends: then it returns its error.
 func (b *ballot) count(ctx context.Context) error {
-	for b.awaited > 0 && !b.won() && !b.lost() {
+	for len(b.awaited) > 0 && !b.won() && !b.lost() {
 		select {
 		case v := <-b.votes:
-			b.awaited--
 			b.add(v)
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
-	return nil
+	for {
+		select {
+		case v := <-b.votes: // it is in too
+			b.add(v)
+		default:
+			return nil
+		}
+	}
 }
 
 func (b *ballot) add(v vote) {
+	delete(b.awaited, v.index)
 	switch {
 	case v.err == nil:
 		b.yes = append(b.yes, v)
@@ -79,10 +86,21 @@ func (b *ballot) blind() bool { return len(b.unknown) > b.of-b.need }
 // refused says whether so many say no that the others don't matter.
 func (b *ballot) refused() bool { return len(b.no) > b.of-b.need }
 
-// first says whether the first server that answered said yes: of several who each have a part of the servers, one can say so.
-func (b *ballot) first() bool {
-	by := func(x, y vote) int { return x.index - y.index }
-	return len(b.yes) > 0 && (len(b.no) == 0 || slices.MinFunc(b.yes, by).index < slices.MinFunc(b.no, by).index)
+// first says whether the first server that did not say that it can't tell said yes: of several who each have a part of the servers, one
+// is told so. Until that server has answered, hope says that it may.
+func (b *ballot) first() (is, hope bool) {
+	for i := range b.of {
+		by := func(v vote) bool { return v.index == i }
+		switch {
+		case slices.ContainsFunc(b.no, by):
+			return false, false
+		case slices.ContainsFunc(b.yes, by):
+			return true, true
+		case b.awaited[i]:
+			return false, true
+		}
+	}
+	return false, false
 }
 
 // left is when enough servers will be free for a quorum, as far as is known.
@@ -96,9 +114,22 @@ func (b *ballot) left() time.Duration {
 	return lefts[missing-1]
 }
 
+// verdict is why a lease was not granted; ended, if not nil, is that the caller left.
+func (b *ballot) verdict(ended error) error {
+	switch {
+	case ended != nil:
+		return fmt.Errorf("redislock: acquire: %w", ended)
+	case b.blind() || len(b.no) == 0:
+		return fmt.Errorf("redislock: acquire: %w", b.trouble())
+	case b.left() < 0:
+		return recompute.ErrHeld
+	}
+	return &recompute.HeldError{Left: max(b.left(), time.Millisecond)}
+}
+
 // trouble is an ErrQuorum with what the servers said that could not tell.
 func (b *ballot) trouble() error {
-	errs := []error{fmt.Errorf("%w: %d of %d, and %d are needed", ErrQuorum, b.of-len(b.unknown)-b.awaited, b.of, b.need)}
+	errs := []error{fmt.Errorf("%w: %d of %d, and %d are needed", ErrQuorum, b.of-len(b.unknown)-len(b.awaited), b.of, b.need)}
 	for _, v := range b.unknown {
 		errs = append(errs, fmt.Errorf("server %d: %w", v.index, v.err))
 	}

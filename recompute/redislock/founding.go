@@ -28,7 +28,7 @@ func (q *Quorum) found(ctx context.Context) bool {
 		if err != nil || b.won() {
 			return err == nil
 		}
-		if tries++; tries > foundings || b.awaited > 0 || !young(b) {
+		if tries++; tries > foundings || len(b.awaited) > 0 || !young(b) {
 			return false
 		}
 		if len(b.yes) == 0 && q.bless(ctx, b.unknown) {

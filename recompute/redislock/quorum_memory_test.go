@@ -101,7 +101,10 @@ func TestWithAVoteAServerThatForgotMakesASecondHolder(t *testing.T) {
 	run, _, _ := strings.Cut(e.outside[1].Get(t.Context(), markerKey).Val(), " ")
 	require.Len(t, run, 40)
 	require.NoError(t, e.outside[1].Set(t.Context(), markerKey, run+" 0", 0).Err())
-	acquire(t, other, "key", ttl)
+	require.Eventually(t, func() bool { // what the first try got of it may still be on its way back
+		_, err := other.Acquire(t.Context(), "key", ttl)
+		return err == nil
+	}, soon, 10*time.Millisecond)
 	require.Less(t, time.Since(held), ttl)
 }
 

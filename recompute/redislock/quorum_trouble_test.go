@@ -20,11 +20,24 @@ import (
 // voting is how asking for a lease shows on the wire.
 func voting(t testing.TB) string { return redislock.VotingHash() }
 
-// learned has all servers learn all scripts, and lets what was under way end.
+// learned has all servers learn all scripts, also those that are not waited for, and lets what was under way end.
 func (e *ensemble) learned(t testing.TB, q *redislock.Quorum) {
 	t.Helper()
-	warm(t, q)
-	require.Eventually(t, func() bool { return e.holders(t, "warm") == 0 }, soon, time.Millisecond)
+	for range 2 {
+		lease := acquire(t, q, "warm", long)
+		e.await(t, "warm", len(e.servers))
+		insist(t, func() error { return lease.Extend(t.Context(), long) })
+		time.Sleep(20 * time.Millisecond)
+		_ = lease.Release(t.Context()) // it may have been late
+		e.await(t, "warm", 0)
+	}
+}
+
+// await waits until so many servers hold key, and their answers have arrived.
+func (e *ensemble) await(t testing.TB, key string, n int) {
+	t.Helper()
+	require.Eventually(t, func() bool { return e.holders(t, key) == n }, soon, time.Millisecond)
+	time.Sleep(20 * time.Millisecond)
 }
 
 // troubles are what happens to a server, and end with the test.
@@ -61,6 +74,8 @@ func TestAMinorityInTroubleIsNotWaitedFor(t *testing.T) {
 					lease, err := q.Acquire(t.Context(), "key", 20*time.Second)
 					require.NoError(t, err)
 					require.NoError(t, lease.Extend(t.Context(), 20*time.Second))
+					_, err = q.Acquire(t.Context(), "key", 20*time.Second)
+					require.ErrorIs(t, err, recompute.ErrHeld)
 					require.NoError(t, lease.Release(t.Context()))
 					assert.Less(t, time.Since(began), patience.Budget/2)
 				})
@@ -138,9 +153,8 @@ func TestAServerThatAnswersLateHasItsShare(t *testing.T) {
 	cancel() // which was for the question
 	require.NoError(t, err)
 	require.Equal(t, 2, e.holders(t, "key"))
-	require.Eventually(t, func() bool { return e.holders(t, "key") == 3 }, soon, time.Millisecond)
+	e.await(t, "key", 3)
 	require.NoError(t, e.servers[0].Kill())
-	time.Sleep(50 * time.Millisecond) // for the answer to arrive
 	require.NoError(t, lease.Extend(t.Context(), long))
 	require.NoError(t, lease.Release(t.Context()))
 	require.Zero(t, e.holders(t, "key"))
@@ -184,8 +198,7 @@ func TestALeaseIsLostWithAMajorityAndKeptWithOne(t *testing.T) {
 	q := e.open(t, patience)
 	e.learned(t, q)
 	lease := acquire(t, q, "key", long)
-	require.Eventually(t, func() bool { return e.holders(t, "key") == 5 }, soon, time.Millisecond)
-	time.Sleep(50 * time.Millisecond) // for the answers to arrive
+	e.await(t, "key", 5)
 	for i, c := range e.outside {
 		require.NoError(t, c.Del(t.Context(), "bellwether:l:{key}").Err())
 		if i < 2 {
@@ -239,6 +252,7 @@ func TestALeaseThatIsGrantedTooLateIsRefusedAndGivenBack(t *testing.T) {
 	require.Eventually(t, func() bool { return e.holders(t, "key") == 0 }, soon, time.Millisecond)
 
 	lease := acquire(t, q, "other", long)
+	e.await(t, "other", 3)
 	for _, p := range e.proxies[1:] {
 		p.On(faultproxy.Rule{Marker: script(t, "extend"), Nth: 1, Do: faultproxy.Delay, For: 100 * time.Millisecond})
 	}

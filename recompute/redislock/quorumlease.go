@@ -46,8 +46,10 @@ func (h *quorumLease) Fence() int64 { return h.fence }
 // insist are the pauses of one who has the first server before the others, which may be about to be given back, are asked again.
 var insist = recompute.Backoff{Min: time.Millisecond, Max: 16 * time.Millisecond, Jitter: 0.5}
 
-// insistences is how many times longer than for the answers it goes on: giving back takes as long as they do.
-const insistences = 10
+const (
+	insistences = 10 // how many times longer than for the answers it goes on: giving back takes as long as they do
+	hopes       = 5  // and how many times longer it waits for the answer of the first server when the others have refused
+)
 
 // elect asks all servers for the lease.
 func (h *quorumLease) elect(ctx context.Context) error {
@@ -55,34 +57,39 @@ func (h *quorumLease) elect(ctx context.Context) error {
 	for i := range h.shares {
 		b.ask(ctx, i, h.vote(i))
 	}
-	if err := b.count(ctx); err != nil {
-		return fmt.Errorf("redislock: acquire: %w", err)
-	}
-	until := time.Now().Add(min(50*time.Millisecond+insistences*time.Since(began), h.quorum.budget))
+	err := b.count(ctx)
+	took := time.Since(began)
 	for pause := range insist.Pauses() {
-		if b.won() || b.blind() || !b.first() || time.Now().Add(pause).After(until) || !rest(ctx, pause) {
+		first, hope := b.first()
+		patience := 5*time.Millisecond + hopes*took
+		if first {
+			patience = 50*time.Millisecond + insistences*took
+		}
+		late := time.Since(began)+pause > took+min(patience, h.quorum.budget)
+		if err != nil || b.won() || b.blind() || !hope || late || !rest(ctx, pause) {
 			break
 		}
-		again := b.no
-		b.no = nil
-		for _, v := range again {
-			b.ask(ctx, v.index, h.vote(v.index))
+		if first {
+			h.again(ctx, b)
 		}
-		if err := b.count(ctx); err != nil {
-			return fmt.Errorf("redislock: acquire: %w", err)
-		}
+		err = b.count(ctx)
 	}
 	switch {
 	case b.won():
 		return nil
-	case ctx.Err() != nil:
-		return fmt.Errorf("redislock: acquire: %w", ctx.Err())
-	case b.blind() || len(b.no) == 0:
-		return fmt.Errorf("redislock: acquire: %w", b.trouble())
-	case b.left() < 0:
-		return recompute.ErrHeld
+	case err == nil:
+		err = ctx.Err()
 	}
-	return &recompute.HeldError{Left: max(b.left(), time.Millisecond)}
+	return b.verdict(err)
+}
+
+// again asks those who refused.
+func (h *quorumLease) again(ctx context.Context, b *ballot) {
+	refused := b.no
+	b.no = nil
+	for _, v := range refused {
+		b.ask(ctx, v.index, h.vote(v.index))
+	}
 }
 
 // vote asks one server for its share.
