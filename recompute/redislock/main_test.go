@@ -39,7 +39,8 @@ func TestMain(m *testing.M) {
 	}
 	// What undoes an acquire goes on for a while after the test that took its server away.
 	const here = "github.com/bellwether-cache/bellwether/recompute/redislock."
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(here+"(*lease).takeBack.func1"), goleak.IgnoreAnyFunction(here+"(*share).giveBack.func1"))
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(here+"(*lease).takeBack.func1"), goleak.IgnoreAnyFunction(here+"(*share).giveBack.func1"),
+		goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial")) // it ends up to a second after Close
 }
 
 // clients are the kinds of client that users have.

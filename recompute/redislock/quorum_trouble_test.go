@@ -147,7 +147,7 @@ func TestAServerThatAnswersLateHasItsShare(t *testing.T) {
 	e := startEnsemble(t, 3)
 	q := e.open(t, patience)
 	e.learned(t, q)
-	e.proxies[2].On(faultproxy.Rule{Marker: voting(t), Nth: 1, Do: faultproxy.Delay, For: 300 * time.Millisecond})
+	e.proxies[2].On(faultproxy.Rule{Marker: voting(t), Nth: 1, Do: faultproxy.Delay, For: time.Second})
 	ctx, cancel := context.WithCancel(t.Context())
 	lease, err := q.Acquire(ctx, "key", long)
 	cancel() // which was for the question
