@@ -197,6 +197,9 @@ func (q *Quorum) ask(ctx context.Context, key string, ttl time.Duration) (*quoru
 	if err == nil {
 		err = q.timely(since, ttl)
 	}
+	if err == nil {
+		err = ctx.Err() // its caller has gone, and would not release it
+	}
 	if err != nil {
 		h.giveBack()
 		return nil, err
