@@ -67,7 +67,7 @@ func show(ctx context.Context, f flags, redis string, fleet *site.Fleet, library
 		Out: stdout, Progress: demo.NewProgress(stderr),
 		Holder: func(ctx context.Context, path string) (*holder.Holder, error) {
 			return holder.Start(ctx, holder.Task{
-				Redis: redis, Prefix: fleet.Options.PagesPrefix(), GOROOT: f.goroot, Path: path, Lease: fleet.Options.Lease,
+				Redis: redis, Prefix: fleet.Options.Prefix, GOROOT: f.goroot, Path: path, Lease: fleet.Options.Lease,
 			})
 		},
 	}
@@ -81,12 +81,22 @@ func greet(out io.Writer, redis *backend.Backend, fleet *site.Fleet) {
 	}
 }
 
+// commands show what the middleware does; the README has their answers.
+var commands = []string{
+	"curl -si %s/pkg/fmt | head",
+	"curl -X DELETE %s/pkg/fmt",
+	"curl -si %s/hot/fmt | head",
+	"curl -si %s/you -b name=Ada",
+	"curl -siN %s/live",
+	"curl -si %s/failing",
+}
+
 func bid(out io.Writer, fleet *site.Fleet) {
-	fmt.Fprintln(out, "\nThe replicas serve on; look at X-Outcome, X-Age and X-Replica:")
+	fmt.Fprintln(out, "\nThe replicas serve on; look at Cache-Status, Age and X-Replica:")
 	for _, url := range fleet.URLs("/") {
 		fmt.Fprintln(out, "  ", url)
 	}
-	for _, command := range []string{"curl -si %s/pkg/fmt | head", "curl -X DELETE %s/pkg/fmt", "curl -si %s/hot/fmt | head"} {
+	for _, command := range commands {
 		fmt.Fprintf(out, "\n   "+command, fleet.Replicas[0].URL)
 	}
 	fmt.Fprint(out, "\n\n")

@@ -53,7 +53,7 @@ func stage(t *testing.T, split bool) (*demo.Stage, *bytes.Buffer) {
 		Fleet: fleet, Library: library{}, Clients: 5, Steady: 1200 * time.Millisecond, Out: &out, Progress: demo.NewProgress(&out),
 		Holder: func(ctx context.Context, path string) (*holder.Holder, error) {
 			return holder.Start(ctx, holder.Task{
-				Redis: redis.Addr, Prefix: fleet.Options.PagesPrefix(), GOROOT: goroot, Path: path, Lease: fleet.Options.Lease,
+				Redis: redis.Addr, Prefix: fleet.Options.Prefix, GOROOT: goroot, Path: path, Lease: fleet.Options.Lease,
 			})
 		},
 	}, &out

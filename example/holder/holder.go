@@ -23,7 +23,7 @@ const word = "rendering" // what the process says once its rendering has begun
 // Task is what a holder renders, and where.
 type Task struct {
 	Redis  string // as backend.Open takes it
-	Prefix string // of the cache
+	Prefix string // of the fleet's keys
 	GOROOT string
 	Path   string
 	Lease  time.Duration

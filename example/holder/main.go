@@ -3,8 +3,10 @@ package holder
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 
 	"github.com/bellwether-cache/bellwether/example/backend"
@@ -25,7 +27,7 @@ func Main() {
 	os.Exit(0)
 }
 
-// hold renders a page through the cache, but never passes the gate before it.
+// hold is one more replica, which renders a page but never passes the gate before it.
 func hold(ctx context.Context, spec string) error {
 	var task Task
 	if err := json.Unmarshal([]byte(spec), &task); err != nil {
@@ -39,8 +41,9 @@ func hold(ctx context.Context, spec string) error {
 	if err != nil {
 		return err
 	}
-	rdb := redis.Client()
-	pages, err := site.OpenPages(rdb, task.Prefix, task.Lease, site.Lasting, func(error) {})
+	origin := site.NewOrigin(library)
+	gate := origin.Hold(task.Path)
+	fleet, err := site.Start(redis.Client, origin, site.Options{Replicas: 1, Addr: "127.0.0.1:0", Prefix: task.Prefix, Lease: task.Lease})
 	if err != nil {
 		return err
 	}
@@ -49,17 +52,26 @@ func hold(ctx context.Context, spec string) error {
 		_, _ = io.Copy(io.Discard, os.Stdin) // ends with the parent
 		cancel()
 	}()
-	origin := site.NewOrigin(library)
-	gate := origin.Hold(task.Path)
 	go func() {
 		<-gate.Entered()
 		fmt.Println(word)
 	}()
-	_, err = pages.GetOrCompute(ctx, task.Path, func(ctx context.Context) (site.Page, error) {
-		return origin.Render(ctx, task.Path)
-	})
+	err = ask(ctx, fleet.URLs(site.PathPages + task.Path)[0])
 	if ctx.Err() != nil {
 		return nil // the parent is gone, and with it everyone who would want to know
 	}
 	return err
+}
+
+// ask sends a request that gets no answer while the gate is shut.
+func ask(ctx context.Context, url string) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return fmt.Errorf("holder: %w", err)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return fmt.Errorf("holder: %w", err)
+	}
+	return errors.Join(fmt.Errorf("holder: status %d without a rendering that ends", answer.StatusCode), answer.Body.Close())
 }

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
+	"github.com/bellwether-cache/bellwether/cache"
 	"github.com/bellwether-cache/bellwether/example/site"
 )
 
@@ -18,7 +20,7 @@ const timeout = time.Minute // longest that one request may take, so that a run 
 type Sample struct {
 	Took      time.Duration
 	Status    int
-	Outcome   string // how the cache came to the answer
+	Outcome   string // how the cache came to the answer, in the words of package cache
 	Rendering string // which rendering the page is from
 	Err       error
 }
@@ -72,7 +74,24 @@ func (c *Client) send(ctx context.Context, method, url string, header http.Heade
 	}
 	return Sample{
 		Status:  answer.StatusCode,
-		Outcome: answer.Header.Get(site.HeaderOutcome), Rendering: answer.Header.Get(site.HeaderRendering),
+		Outcome: outcome(answer.Header.Get("Cache-Status")), Rendering: answer.Header.Get(site.HeaderRendering),
 		Err: err,
+	}
+}
+
+// outcome reads a Cache-Status (RFC 9211) of one cache.
+func outcome(status string) string {
+	_, ttl, _ := strings.Cut(status, ";ttl=")
+	switch hit := strings.Contains(status, ";hit"); {
+	case status == "":
+		return ""
+	case hit && strings.HasPrefix(ttl, "-"):
+		return cache.Stale.String()
+	case hit:
+		return cache.Hit.String()
+	case strings.Contains(status, ";collapsed"):
+		return cache.Collapsed.String()
+	default:
+		return cache.Computed.String()
 	}
 }

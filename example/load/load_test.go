@@ -32,7 +32,7 @@ func TestBurstComesAtOnce(t *testing.T) {
 			close(all)
 		}
 		<-all // nobody is answered before the last one has come
-		w.Header().Set(site.HeaderOutcome, "hit")
+		w.Header().Set("Cache-Status", "Bellwether;hit;ttl=7")
 		w.Header().Set(site.HeaderRendering, "7")
 	})
 	report := client.Burst(t.Context(), []string{url, url + "/b"}, each, func() { seen.Add(1) })
@@ -77,6 +77,21 @@ func TestHeldAndDelete(t *testing.T) {
 	})
 	assert.Equal(t, http.StatusGatewayTimeout, client.Held(t.Context(), url).Status)
 	assert.Equal(t, http.StatusNoContent, client.Delete(t.Context(), url).Status)
+}
+
+func TestOutcomesAreReadFromCacheStatus(t *testing.T) {
+	client, url := serve(t, func(w http.ResponseWriter, r *http.Request) { w.Header().Set("Cache-Status", r.URL.RawQuery) })
+	for status, want := range map[string]string{
+		"":                                  "",
+		"plain;hit":                         "hit",
+		"Bellwether;hit;ttl=0":              "hit",
+		"Bellwether;hit;ttl=-1":             "stale",
+		"Bellwether;fwd=miss;collapsed":     "collapsed",
+		"Bellwether;fwd=uri-miss;stored":    "computed",
+		"Bellwether;fwd=bypass;detail=body": "computed",
+	} {
+		assert.Equal(t, want, client.Get(t.Context(), url+"?"+status).Outcome, status)
+	}
 }
 
 func TestQuantileOfNothing(t *testing.T) {

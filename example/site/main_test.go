@@ -42,6 +42,7 @@ func start(t *testing.T) *site.Fleet {
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, fleet.Close()) })
+	t.Cleanup(http.DefaultClient.CloseIdleConnections) // a connection that nothing came through holds a server up
 	return fleet
 }
 

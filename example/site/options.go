@@ -1,32 +1,19 @@
 package site
 
-import (
-	"time"
+import "time"
 
-	"github.com/bellwether-cache/bellwether/stale"
-)
-
-// Where the shelves are mounted.
+// Where a replica serves what.
 const (
-	PathPages = "/pkg/"   // a Bellwether cache with the policy Lasting
-	PathHot   = "/hot/"   // a Bellwether cache with the policy Short
-	PathPlain = "/plain/" // ask Redis, render what is missing, store it
+	PathPages   = "/pkg/"    // pages that say themselves how long they last
+	PathHot     = "/hot/"    // pages that say nothing: the policy Short gives them a lifetime
+	PathPlain   = "/plain/"  // ask Redis, render what is missing, store it
+	PathYou     = "/you"     // for one reader alone
+	PathLive    = "/live"    // a stream that has no end to wait for
+	PathFailing = "/failing" // works once, and never again
 )
 
-// Lasting suits pages that change seldom.
-var Lasting = stale.Policy{
-	Fresh:           time.Minute,
-	WhileRevalidate: 10 * time.Minute,
-	IfError:         time.Hour,
-	Negative:        30 * time.Second,
-	Cooldown:        time.Second,
-}
-
-// Short lets a page run out all the time, so that one can watch.
-var Short = stale.Policy{
-	Fresh:           500 * time.Millisecond,
-	WhileRevalidate: time.Minute,
-}
+// Host is the name under which readers know the site: the same for all replicas, as behind a load balancer.
+const Host = "docs.example"
 
 // Options describes a fleet.
 type Options struct {
@@ -35,6 +22,3 @@ type Options struct {
 	Prefix   string        // of every key in Redis
 	Lease    time.Duration // longest silence of a replica that renders, before another may take over
 }
-
-// PagesPrefix is the prefix of the cache at PathPages, for a process that shares it.
-func (o Options) PagesPrefix() string { return o.Prefix + "pkg" }

@@ -2,20 +2,16 @@ package site
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"os"
 	"strconv"
 	"sync"
-
-	"github.com/bellwether-cache/bellwether/cache"
-	"github.com/bellwether-cache/bellwether/example/docs"
+	"sync/atomic"
 )
 
 // indexPath is the path of the page that lists all packages. No package has it.
 const indexPath = "."
 
-// Page is what the caches keep.
+// Page is what readers come for.
 type Page struct {
 	HTML      []byte
 	Rendering string // differs between any two renderings, of any process
@@ -27,7 +23,7 @@ type Library interface {
 	Index(ctx context.Context) ([]byte, error)
 }
 
-// Origin is the slow thing behind the caches. It counts what it does.
+// Origin is the slow thing behind the cache. It counts what it does.
 type Origin struct {
 	library Library
 
@@ -35,6 +31,8 @@ type Origin struct {
 	total int
 	count map[string]int
 	gates map[string]*Gate
+
+	failing atomic.Bool // see fail
 }
 
 // NewOrigin returns an origin that renders from library.
@@ -42,16 +40,13 @@ func NewOrigin(library Library) *Origin {
 	return &Origin{library: library, count: map[string]int{}, gates: map[string]*Gate{}}
 }
 
-// Render renders the page at path. A package that isn't there is a cache.ErrNotFound: the answer is worth remembering.
+// Render renders the page at path. A package that isn't there is a docs.ErrUnknown.
 func (o *Origin) Render(ctx context.Context, path string) (Page, error) {
 	rendering, gate := o.begin(path)
 	if err := gate.pass(ctx); err != nil {
 		return Page{}, err
 	}
 	html, err := o.render(ctx, path)
-	if errors.Is(err, docs.ErrUnknown) {
-		return Page{}, fmt.Errorf("%w: %w", cache.ErrNotFound, err)
-	}
 	return Page{HTML: html, Rendering: rendering}, err
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/bellwether-cache/bellwether/cache"
-	"github.com/bellwether-cache/bellwether/stale"
+	"github.com/bellwether-cache/bellwether/middleware"
 )
 
 const (
@@ -21,18 +21,18 @@ const (
 	grace         = 5 * time.Second // for requests under way when a replica closes
 )
 
-// Replica is one server of the fleet: its own Redis client, its own caches, its own port. It shares nothing with the others but
+// Replica is one server of the fleet: its own Redis client, its own cache, its own port. It shares nothing with the others but
 // Redis, and the origin that counts.
 type Replica struct {
 	Name, URL string
 
-	rdb      *redis.Client
-	caches   []*cache.Cache[Page]
-	server   *http.Server
-	served   chan error
-	underway atomic.Int64 // requests
-	failures atomic.Int64 // of Redis
-	close    func() error // once
+	rdb       *redis.Client
+	responses *cache.Cache[middleware.Response]
+	server    *http.Server
+	served    chan error
+	underway  atomic.Int64 // requests
+	failures  atomic.Int64 // of Redis
+	close     func() error // once
 }
 
 // start serves on addr. The replica owns rdb, whether it starts or not.
@@ -45,13 +45,8 @@ func start(name, addr string, rdb *redis.Client, origin *Origin, o Options) (*Re
 	return r, nil
 }
 
-func (r *Replica) listen(addr string, origin *Origin, o Options) error {
-	pages, err := r.open(o.PagesPrefix(), origin, o.Lease, Lasting)
-	if err != nil {
-		return err
-	}
-	hot, err := r.open(o.Prefix+"hot", origin, o.Lease, Short)
-	if err != nil {
+func (r *Replica) listen(addr string, origin *Origin, o Options) (err error) {
+	if r.responses, err = open(r.rdb, o, r.failed); err != nil {
 		return err
 	}
 	listener, err := net.Listen("tcp", addr)
@@ -59,20 +54,13 @@ func (r *Replica) listen(addr string, origin *Origin, o Options) error {
 		return err
 	}
 	r.URL = "http://" + listener.Addr().String()
-	byHand := plain{rdb: r.rdb, prefix: o.Prefix + "plain:", ttl: Lasting.Fresh, origin: origin}
-	r.server = &http.Server{Handler: r.routes(pages, hot, byHand), ReadHeaderTimeout: headerTimeout}
+	byHand := plain{rdb: r.rdb, prefix: o.Prefix + "plain:", origin: origin}
+	r.server = &http.Server{Handler: r.routes(origin, byHand), ReadHeaderTimeout: headerTimeout}
 	go func() { r.served <- r.server.Serve(listener) }()
 	return nil
 }
 
-func (r *Replica) open(prefix string, origin *Origin, lease time.Duration, policy stale.Policy) (protected, error) {
-	pages, err := OpenPages(r.rdb, prefix, lease, policy, func(error) { r.failures.Add(1) })
-	if err != nil {
-		return protected{}, err
-	}
-	r.caches = append(r.caches, pages)
-	return protected{pages: pages, origin: origin}, nil
-}
+func (r *Replica) failed(error) { r.failures.Add(1) }
 
 // Underway is the number of requests that the replica has not answered yet.
 func (r *Replica) Underway() int { return int(r.underway.Load()) }
@@ -80,7 +68,7 @@ func (r *Replica) Underway() int { return int(r.underway.Load()) }
 // Failures is how often Redis failed or took too long.
 func (r *Replica) Failures() int { return int(r.failures.Load()) }
 
-// Close answers the requests under way, then closes the caches and the client. Twice is once.
+// Close answers the requests under way, then closes the cache and the client. Twice is once.
 func (r *Replica) Close() error { return r.close() }
 
 func (r *Replica) shutdown() error {
@@ -88,8 +76,8 @@ func (r *Replica) shutdown() error {
 	if r.server != nil {
 		errs = append(errs, r.stop())
 	}
-	for _, c := range r.caches {
-		errs = append(errs, c.Close())
+	if r.responses != nil {
+		errs = append(errs, r.responses.Close())
 	}
 	return errors.Join(append(errs, r.rdb.Close())...)
 }
