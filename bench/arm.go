@@ -22,6 +22,7 @@ type Arm struct {
 	Name  string
 	About string
 	New   func(rdb *redis.Client, t Terms) (Replica, error)
+	Site  func(rdb *redis.Client, t Terms) (Site, error) // over HTTP, where that is more than a handler that asks a Replica
 }
 
 // Terms are what a scenario asks of every arm. An arm that has no word for one of them leaves it out.

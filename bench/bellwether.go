@@ -18,30 +18,27 @@ func bellwetherArm() Arm {
 		New: func(rdb *redis.Client, t Terms) (Replica, error) {
 			return newBellwether(rdb, t)
 		},
+		Site: newBehind,
 	}
 }
 
 type bellwether struct {
-	cache  *cache.Cache[[]byte]
-	failed atomic.Int64
+	cache *cache.Cache[[]byte]
+	steps
 }
 
-func newBellwether(rdb *redis.Client, t Terms) (*bellwether, error) {
-	b := &bellwether{}
-	var trace cache.Trace
-	trace.Lease.Failed = func(error) { b.failed.Add(1) }
-	trace.Lease.Lost = func() { b.failed.Add(1) }
-	trace.StoreFailed = func(string, error) { b.failed.Add(1) }
-	var err error
-	b.cache, err = cache.New(redisstore.New(rdb, redisstore.Options{Prefix: t.Prefix}), cache.Options[[]byte]{
+func newBellwether(rdb *redis.Client, t Terms) (b *bellwether, err error) {
+	b = &bellwether{}
+	b.cache, err = openCache[[]byte](rdb, t, &b.steps)
+	return b, err
+}
+
+func openCache[V any](rdb *redis.Client, t Terms, s *steps) (*cache.Cache[V], error) {
+	return cache.New(redisstore.New(rdb, redisstore.Options{Prefix: t.Prefix}), cache.Options[V]{
 		Policy: stale.Policy{Fresh: t.Fresh, WhileRevalidate: t.WhileRevalidate, IfError: t.IfError, Cooldown: t.Cooldown},
 		Lease:  t.Lease,
-		Trace:  trace,
+		Trace:  s.trace(),
 	})
-	if err != nil {
-		return nil, err
-	}
-	return b, nil
 }
 
 func (b *bellwether) Get(ctx context.Context, key string, compute Compute) ([]byte, error) {
@@ -52,6 +49,16 @@ func (b *bellwether) Delete(ctx context.Context, key string) error { return b.ca
 
 func (b *bellwether) Close() error { return b.cache.Close() }
 
-// FailedSteps counts steps that Redis refused or did not do within the library's budget: its callers don't notice, they
+// steps counts those that Redis refused or did not do within the library's budget: its callers don't notice, they
 // get a value all the same, but with such a step the promise of one computation is off.
-func (b *bellwether) FailedSteps() int { return int(b.failed.Load()) }
+type steps struct{ failed atomic.Int64 }
+
+func (s *steps) trace() (t cache.Trace) {
+	t.Lease.Failed = func(error) { s.failed.Add(1) }
+	t.Lease.Lost = func() { s.failed.Add(1) }
+	t.StoreFailed = func(string, error) { s.failed.Add(1) }
+	return t
+}
+
+// FailedSteps is their number so far.
+func (s *steps) FailedSteps() int { return int(s.failed.Load()) }

@@ -21,7 +21,7 @@ func TestABadFlagIsNamedWithItsValueAndWhatIsAllowed(t *testing.T) {
 		"-seed x":                 {"-seed", `"x"`, "whole number from 0"},
 		"-arms naive,best":        {"-arms", `"naive,best"`, "naive,singleflight,bellwether"},
 		"-arms naive,naive":       {"-arms", `"naive,naive"`, "each once"},
-		"-scenarios cold":         {"-scenarios", `"cold"`, "cold-herd,cold-keys,hot-key,dead-holder,failing"},
+		"-scenarios cold":         {"-scenarios", `"cold"`, "cold-herd,cold-keys,hot-key,dead-holder,failing,http-herd"},
 		"-redis 6379":             {"-redis", `"6379"`, "host:port"},
 		"-redis 10.0.0.1:6379":    {"-redis", `"10.0.0.1:6379"`, "stays on this machine"},
 		"-redis example.org:6379": {"-redis", `"example.org:6379"`, "localhost"},

@@ -77,7 +77,7 @@ func checkResult(t *testing.T, r Result, scenario, arm string) {
 		return
 	}
 	switch scenario {
-	case "cold-herd", "dead-holder", "failing":
+	case "cold-herd", "dead-holder", "failing", "http-herd":
 		assert.Equal(t, 1, r.Computations, "once in the whole fleet")
 	case "cold-keys":
 		// On a machine too busy for Redis to answer within the library's budget it computes rather than waits.

@@ -21,11 +21,14 @@ type Plan struct {
 	Fail    error // what each computation ends in; nil: a value
 	Crowd   bool  // a computation takes Compute for each that is under way
 
+	HTTP bool // callers come over HTTP
+
 	Replicas int // at most; 0: as many as were asked for
+	Callers  int // on each, likewise
 }
 
 func scenarios() []Scenario {
-	return []Scenario{coldHerd(), coldKeys(), hotKey(), deadHolder(), failing()}
+	return []Scenario{coldHerd(), coldKeys(), hotKey(), deadHolder(), failing(), httpHerd()}
 }
 
 // known are all scenarios: those that run unless others are asked for, and the outages.

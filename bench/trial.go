@@ -70,6 +70,12 @@ func newTrial(p Params, addr string, s Scenario, arm Arm, run int) (*Trial, erro
 	if t.plan.Replicas > 0 {
 		t.Replicas = min(t.Replicas, t.plan.Replicas)
 	}
+	if t.plan.Callers > 0 {
+		t.Callers = min(t.Callers, t.plan.Callers)
+	}
+	if t.plan.HTTP {
+		arm = overHTTP(arm, t.Callers)
+	}
 	var err error
 	if s.Alone {
 		if err := t.isolate(); err != nil {
