@@ -21,7 +21,7 @@ type Options struct {
 	// for it, if their status is one that may be cached unsaid (200, 203, 204, 300, 301, 308), and with Negative "not
 	// found" is (404, 410). WhileRevalidate and IfError apply to all responses that don't say otherwise; IfError is
 	// 5 minutes if it is 0, and off if it is less. Jitter spreads the end of Fresh. What the handler forbids stays
-	// forbidden. Keep, Beta and Cooldown are those of the cache's own options.
+	// forbidden. Beta and Cooldown are those of the cache's own options; Keep is an hour for responses that have a validator.
 	Policy stale.Policy
 
 	// Statuses are the lifetimes of responses with these statuses whose handler says nothing, in place of Policy's. 0: such responses
