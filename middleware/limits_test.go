@@ -69,3 +69,15 @@ func TestInPolicyModeWhoSaysWhoHeIsGetsNoSharedResponse(t *testing.T) {
 	}
 	assert.True(t, s.get("/a").hit(), "the others still share theirs")
 }
+
+// A handler behind an authentication of its own can have all who are let in share what no cache outside may store.
+func TestAFieldForThisCacheAloneAllowsWhatOtherCachesMayNot(t *testing.T) {
+	fields := []string{"Cache-Control: private", "Bellwether-Cache-Control: max-age=60, public"}
+	s := serve(t, text("hello", fields...), options(middleware.Options{Targeted: []string{"Bellwether-Cache-Control"}}))
+	s.get("/a", "Authorization: Basic YTpi")
+	for _, who := range []string{"Authorization: Basic Yjpj", "Cookie: a=b"} {
+		got := s.get("/a", who)
+		assert.True(t, got.hit(), who)
+		assert.Equal(t, "private", got.header.Get("Cache-Control"))
+	}
+}
