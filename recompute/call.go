@@ -45,7 +45,7 @@ func Call[V any](ctx context.Context, t *Tasks, f func(context.Context) (V, erro
 			}
 			done <- r
 		}()
-		r.value, r.err = f(ctx)
+		r.value, r.err = f(context.WithValue(ctx, callKey{}, func() { t.overlook(c) }))
 	}()
 	select {
 	case r := <-done:
@@ -57,5 +57,15 @@ func Call[V any](ctx context.Context, t *Tasks, f func(context.Context) (V, erro
 		return r.value, r.err
 	default:
 		return zero, context.Cause(ctx)
+	}
+}
+
+type callKey struct{}
+
+// Overlook says, from inside the f of a [Call] by the context that f was given, that f may last as long as it likes:
+// [Tasks.Oldest] no longer counts it.
+func Overlook(ctx context.Context) {
+	if overlook, ok := ctx.Value(callKey{}).(func()); ok {
+		overlook()
 	}
 }

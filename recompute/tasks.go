@@ -41,8 +41,8 @@ func (t *Tasks) Go(f func(ctx context.Context)) error {
 	return nil
 }
 
-// Oldest returns how long the oldest [Call] has been running, 0 when there is none. A value far above the limit of
-// the work means that some work ignores its context.
+// Oldest returns how long the oldest [Call] has been running, 0 when there is none; one that called [Overlook] doesn't
+// count. A value far above the limit of the work means that some work ignores its context.
 func (t *Tasks) Oldest() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -133,11 +133,16 @@ func (t *Tasks) enterCall() (*call, bool) {
 }
 
 func (t *Tasks) leaveCall(c *call) {
+	t.overlook(c)
+	t.leave()
+}
+
+// overlook takes a call out of those whose age matters.
+func (t *Tasks) overlook(c *call) {
 	if t == nil {
 		return
 	}
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	delete(t.calls, c)
-	t.mu.Unlock()
-	t.leave()
 }

@@ -152,6 +152,29 @@ func TestOldestIsTheAgeOfTheOldestCallThatStillRuns(t *testing.T) {
 	})
 }
 
+func TestACallThatMayLastDoesNotCountForOldest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tasks := recompute.NewTasks()
+		go func() {
+			_, _ = recompute.Call(t.Context(), tasks, func(ctx context.Context) (int, error) {
+				time.Sleep(time.Minute)
+				recompute.Overlook(ctx)
+				time.Sleep(time.Hour)
+				return 0, nil
+			})
+		}()
+		synctest.Wait()
+		time.Sleep(time.Minute - 1)
+		assert.Equal(t, time.Minute-1, tasks.Oldest())
+		time.Sleep(time.Minute)
+		assert.Zero(t, tasks.Oldest())
+		require.Error(t, tasks.Close(time.Second), "it still runs, and is waited for")
+		time.Sleep(time.Hour)
+		recompute.Overlook(t.Context()) // of no call: nothing happens
+		require.NoError(t, tasks.Close(0))
+	})
+}
+
 func TestWithoutAnOwnerGoroutinesAreNotCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var nobody *recompute.Tasks
