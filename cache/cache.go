@@ -82,7 +82,8 @@ func (c *Cache[V]) Close() error {
 }
 
 // Oldest returns how long the oldest computation (or wait for one) has been under way, 0 when there is none. More
-// than Options.Limit means that a computation hangs and ignores its context: use it in a health check.
+// than Options.Limit means that a computation hangs and ignores its context: use it in a health check. One that has
+// called [Pass] may last as long as it likes, and doesn't count.
 func (c *Cache[V]) Oldest() time.Duration { return c.tasks.Oldest() }
 
 // hear takes in what the store announces.

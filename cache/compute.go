@@ -88,18 +88,19 @@ func (r *run[V]) work(ctx, work context.Context) (i item[V], pass bool, err erro
 	free, cut, end := recompute.Cut(context.WithValue(work, formerKey{}, r.seen), r.tasks)
 	leave := r.slot.hold()
 	says := new(verdict)
-	says.pass = func() bool {
-		if cut() {
-			says.alone.Store(true)
-			leave()
-			release(errAlone)
-		}
-		return says.alone.Load()
-	}
 	began := time.Now()
-	v, err := recompute.Call(wait, r.tasks, func(context.Context) (V, error) {
+	v, err := recompute.Call(wait, r.tasks, func(called context.Context) (V, error) {
 		defer leave()
 		defer end()
+		says.pass = func() bool {
+			if cut() {
+				says.alone.Store(true)
+				leave()
+				recompute.Overlook(called)
+				release(errAlone)
+			}
+			return says.alone.Load()
+		}
 		return r.call.compute(r.slots.give(context.WithValue(free, verdictKey{}, says)))
 	})
 	cost := time.Since(began)

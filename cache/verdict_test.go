@@ -147,6 +147,27 @@ func TestAComputationMayKeepItsResultToItself(t *testing.T) {
 }
 
 // A stale value must not hide that the answer is to be got elsewhere.
+// A stream may go on for days; nothing is wrong with it, nor with its key.
+func TestAComputationThatKeepsItsResultToItselfIsNotTakenForOneThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, cache.NewMemory(), cache.Options[string]{Policy: plain})
+		stream := func(ctx context.Context) (string, error) {
+			time.Sleep(time.Second)
+			cache.Pass(ctx)
+			time.Sleep(24 * time.Hour)
+			return "", nil
+		}
+		for range 2 { // the second time nobody is elected
+			go func() { _, _ = c.GetOrCompute(t.Context(), "stream", stream) }()
+			time.Sleep(time.Second - 1)
+			assert.NotZero(t, c.Oldest())
+			time.Sleep(time.Second)
+			assert.Zero(t, c.Oldest())
+		}
+		time.Sleep(25 * time.Hour)
+	})
+}
+
 func TestAResultThatIsNotSharedIsNotHiddenByAStaleValue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, cache.NewMemory(), cache.Options[string]{Policy: stale.Policy{Fresh: time.Second, IfError: time.Hour}})
