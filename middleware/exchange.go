@@ -161,7 +161,7 @@ func (x *exchange) fail(f *fill, err error) {
 	case errors.As(err, &failed) && own != nil && own.failed == failed:
 		own.deliver()
 	case errors.As(err, &failed) && failed.isFor(x):
-		x.send(failed.response, noAge, report{fwd: fwdMiss, collapsed: true})
+		x.send(failed.forOthers(), noAge, report{fwd: fwdMiss, collapsed: true})
 	case errors.As(err, &panicked):
 		x.panicked(f, panicked)
 	default:

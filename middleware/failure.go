@@ -14,6 +14,7 @@ import (
 // processes only hear of the error, by its text.
 type failure struct {
 	response Response
+	shared   http.Header // what others get of the response's
 	asked    http.Header // of the request that it answers
 	broken   bool
 	judgement
@@ -34,6 +35,13 @@ func (e *failure) Error() string {
 		return personalText
 	}
 	return fmt.Sprintf(failureText, e.response.Status)
+}
+
+// forOthers is the answer without what is for its own client alone.
+func (e *failure) forOthers() Response {
+	r := e.response
+	r.Header = e.shared
+	return r
 }
 
 // usable says whether it is an answer at all: not if the handler broke off.

@@ -30,6 +30,15 @@ func endToEnd(h http.Header, d directives, drop ...string) http.Header {
 	return kept
 }
 
+// essential are the fields without which nobody knows for whom a stored response is, or what its bytes mean.
+var essential = []string{"Vary", "Content-Encoding", "Content-Type"}
+
+// dismembers reports whether what may be stored of a header lacks something essential.
+func dismembers(h http.Header, d directives, drop ...string) bool {
+	kept := endToEnd(h, d, drop...)
+	return slices.ContainsFunc(essential, func(field string) bool { return len(kept[field]) < len(h[field]) })
+}
+
 // excepted returns the fields that a no-cache or private excepts from storage (RFC 9111 §5.2.2.4, .7).
 func excepted(d directives) []string {
 	noCache, _ := d.fields("no-cache")

@@ -121,7 +121,7 @@ func (f *fill) conclude(ctx context.Context, rec *recording) (Response, error) {
 	case ctx.Err() != nil: // perhaps the handler returned because of it
 		return Response{}, context.Cause(ctx)
 	case rec.broken, rec.judged.failing:
-		rec.failed = &failure{response: rec.response, asked: f.r.Header, judgement: rec.judged, broken: rec.broken}
+		rec.failed = f.failure(rec)
 		f.ended(rec)
 		return Response{}, rec.failed
 	case !rec.judged.ok: // as its 304 says
@@ -132,6 +132,11 @@ func (f *fill) conclude(ctx context.Context, rec *recording) (Response, error) {
 	r, err := f.publish(ctx, rec)
 	f.ended(rec)
 	return r, err
+}
+
+func (f *fill) failure(rec *recording) *failure {
+	shared := endToEnd(rec.response.Header, rec.judged.says, f.o.Drop...)
+	return &failure{response: rec.response, shared: shared, asked: f.r.Header, judgement: rec.judged, broken: rec.broken}
 }
 
 // publish returns what is to be kept under the key, and puts the response elsewhere if that is where it belongs.

@@ -30,6 +30,9 @@ func (f *front) judge(r *http.Request, status int, h http.Header) judgement {
 	d := effective(h, f.o.Targeted)
 	j := judgement{says: d}
 	j.why, j.ok = storable(r, status, h, d, f.o.sharing())
+	if j.ok && dismembers(h, d, f.o.Drop...) {
+		j.why, j.ok = "fields", false
+	}
 	f.window(&j, status, h, time.Now())
 	j.failing = status == 500 || 502 <= status && status <= 504
 	if j.failing && j.explicit && j.policy.Fresh > 0 {
