@@ -126,9 +126,9 @@ func personalKey(key string) string { return "personal:" + key }
 // change passes on a request that may change something, and invalidates what it has changed before its client knows:
 // else he could see the old state after the new one.
 func (h *handler) change(w http.ResponseWriter, r *http.Request) {
-	o := &observer{ResponseWriter: w}
+	o, asked := &observer{ResponseWriter: w}, r.Clone(r.Context()) // the handler may change r
 	o.before = func(status int, header http.Header) {
-		if gets := invalidated(r, status, header, h.o.Key.scheme(r)); len(gets) > 0 {
+		if gets := invalidated(asked, status, header, h.o.Key.scheme(asked)); len(gets) > 0 {
 			if err := h.purge(context.WithoutCancel(r.Context()), gets...); err != nil && h.o.Unpurged != nil {
 				h.o.Unpurged(err)
 			}

@@ -67,3 +67,17 @@ func TestAPurgeRemovesAllVariantsEverywhere(t *testing.T) {
 	require.NoError(t, s.caches[0].Close())
 	require.Error(t, middleware.Purge(t.Context(), s.caches[0], o, "http://site.test/a"), "it is told")
 }
+
+// Routers of the older kind cut the path as they go.
+func TestAChangeInvalidatesWhatItWasSentToWhateverItsHandlerMakesOfTheRequest(t *testing.T) {
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		r.URL.Path, r.Method = "/", "GET"
+		r.Host = "other"
+		r.Header.Del("X-Tenant")
+		say(w, "hello", minute)
+	}, options(middleware.Options{Key: middleware.Key{Headers: []string{"X-Tenant"}}}))
+	s.get("/a", "X-Tenant: 1")
+	assert.True(t, s.get("/a", "X-Tenant: 1").hit())
+	s.send("POST", "/a", "X-Tenant: 1")
+	assert.False(t, s.get("/a", "X-Tenant: 1").hit())
+}
