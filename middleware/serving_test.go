@@ -268,3 +268,12 @@ func TestThePolicyHoldsWhereTheHandlerSaysNothing(t *testing.T) {
 		assert.False(t, s.get("/"+forbidden, "X-Say: "+forbidden).hit(), forbidden)
 	}
 }
+
+// stale-if-error is for errors, and there is none where nobody was asked.
+func TestWhoeverWantsOnlyWhatIsStoredGetsNothingThatIsOnlyGoodForAnError(t *testing.T) {
+	t.Parallel()
+	s := serve(t, text("hello", "Cache-Control: max-age=1, stale-if-error=60"))
+	s.get("/a")
+	time.Sleep(1100 * time.Millisecond)
+	assert.Equal(t, http.StatusGatewayTimeout, s.get("/a", "Cache-Control: only-if-cached").status)
+}
