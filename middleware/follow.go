@@ -25,9 +25,14 @@ func (rec *recording) follow() {
 		return
 	}
 	rec.following = make(chan struct{})
+	rec.sniff()
+	bare := len(rec.response.Body) == 0 && !rec.over
 	rec.mu.Unlock()
 	defer rec.unfollow()
 	rec.commit(true)
+	if bare { // the handler has flushed its header alone
+		_ = http.NewResponseController(rec.fill.w).Flush()
+	}
 	for !rec.cut {
 		part, last, ok := rec.part()
 		if !ok {
@@ -161,8 +166,11 @@ func (rec *recording) deliver() {
 	}
 }
 
-// trails says whether the handler has set trailers that it didn't announce.
+// trails says whether the handler has announced trailers, or set some that it didn't.
 func (rec *recording) trails() bool {
+	if len(rec.response.Header["Trailer"]) > 0 {
+		return true
+	}
 	for field := range rec.header {
 		if strings.HasPrefix(field, http.TrailerPrefix) {
 			return true

@@ -32,6 +32,7 @@ type recording struct {
 	asking bool // the handler is asked whether the former response still holds
 
 	header    http.Header // the handler's
+	declared  int64       // how long it says the body is, -1 if it doesn't
 	wrote     bool        // the handler has written the header
 	confirmed bool        // it answered that the former response holds
 	mode      mode
@@ -92,9 +93,8 @@ func (rec *recording) end(returned bool, panicked any) {
 		rec.timer.Stop()
 	}
 	if rec.mode == recorded && !rec.confirmed {
-		n := declared(rec.response.Header)
-		rec.broken = rec.broken || !rec.wrote || !rec.completes(n) || rec.ctx.Err() != nil
-		rec.complete(n)
+		rec.broken = rec.broken || !rec.wrote || !rec.completes() || rec.ctx.Err() != nil
+		rec.complete()
 	}
 	rec.broken = rec.broken || !returned
 	if rec.mode == through {
@@ -104,17 +104,18 @@ func (rec *recording) end(returned bool, panicked any) {
 	rec.more.Broadcast()
 }
 
-func (rec *recording) completes(declared int64) bool {
-	return declared < 0 || !bodied(rec.response.Status) || declared == int64(len(rec.response.Body))
+func (rec *recording) completes() bool {
+	return rec.declared < 0 || !bodied(rec.response.Status) || rec.declared == int64(len(rec.response.Body))
 }
 
 // complete adds what only the whole response tells.
-func (rec *recording) complete(declared int64) {
+func (rec *recording) complete() {
 	r := &rec.response
 	if rec.broken || rec.following != nil || !bodied(r.Status) {
 		return
 	}
-	if declared < 0 && !rec.trails() {
+	rec.sniff()
+	if rec.declared < 0 && !rec.trails() {
 		r.Header.Set("Content-Length", fmt.Sprint(len(r.Body)))
 	}
 	if rec.fill.o.Tag && r.Header.Get("Etag") == "" && r.Status == http.StatusOK {
@@ -128,10 +129,10 @@ func (rec *recording) Header() http.Header { return rec.header }
 // WriteHeader takes in the status, and decides where the response goes.
 func (rec *recording) WriteHeader(status int) {
 	switch {
-	case status < 100 || status > 999:
-		panic(fmt.Sprintf("middleware: the handler's status is %d, must be from 100 to 999", status)) // as net/http does
 	case rec.wrote || rec.hijacked:
 		return
+	case status < 100 || status > 999:
+		panic(fmt.Sprintf("middleware: the handler's status is %d, must be from 100 to 999", status)) // as net/http does
 	case status < 200 && status != http.StatusSwitchingProtocols:
 		if rec.mode == through {
 			rec.fill.w.WriteHeader(status)
@@ -146,6 +147,7 @@ func (rec *recording) WriteHeader(status int) {
 	if _, said := rec.header["Date"]; !said {
 		rec.response.Header.Set("Date", time.Now().UTC().Format(http.TimeFormat))
 	}
+	rec.declared = declared(rec.response.Header)
 	rec.mu.Unlock()
 	rec.decide()
 }
@@ -181,11 +183,11 @@ func (rec *recording) Write(b []byte) (int, error) {
 	case rec.mode == through:
 		return rec.fill.w.Write(b)
 	}
-	size, declared := len(rec.response.Body)+len(b), declared(rec.response.Header)
+	size := len(rec.response.Body) + len(b)
 	switch {
 	case rec.confirmed, !bodied(rec.response.Status):
 		return 0, http.ErrBodyNotAllowed
-	case declared >= 0 && int64(size) > declared:
+	case rec.declared >= 0 && int64(size) > rec.declared:
 		return 0, rec.overrun()
 	case size > rec.fill.o.MaxBody:
 		rec.pass("size")
@@ -209,11 +211,8 @@ func (rec *recording) append(b []byte) (int, error) {
 		return 0, errOver
 	}
 	r := &rec.response
-	if _, said := r.Header["Content-Type"]; !said && rec.following == nil && len(r.Body) == 0 && len(b) > 0 && r.Header.Get("Content-Encoding") == "" {
-		r.Header.Set("Content-Type", http.DetectContentType(b)) // as net/http would, but once for all
-	}
 	r.Body = append(r.Body, b...)
-	if rec.timer == nil && rec.copied() {
+	if rec.timer == nil && rec.copied() && r.telling() {
 		rec.timer = time.AfterFunc(quiet, rec.follow)
 	}
 	rec.more.Signal()
