@@ -11,6 +11,9 @@ import (
 // and Vary; the fields of Header; Body. A text has its length before it, and whatever there are several of their number.
 const format = 1
 
+// mostExpected is for how many fields there is room before they are read.
+const mostExpected = 64
+
 var errFormat = errors.New("middleware: these are not the bytes of a response")
 
 // MarshalBinary returns the response as it is stored.
@@ -58,8 +61,8 @@ func (r *Response) UnmarshalBinary(data []byte) error {
 	r.Generation = d.text()
 	r.Vary = d.texts(nil)
 	fields := d.number()
-	r.Header = make(http.Header, fields)
-	lines := make([]string, 0, fields) // most have one
+	r.Header = make(http.Header, min(fields, mostExpected)) // the number is only a claim
+	lines := make([]string, 0, min(fields, mostExpected))   // most have one
 	for range fields {
 		field := d.text()
 		start := len(lines)
@@ -71,7 +74,16 @@ func (r *Response) UnmarshalBinary(data []byte) error {
 		return errFormat
 	}
 	r.Body = append(make([]byte, 0, size), data[len(data)-size:]...)
+	if !r.isSignpost() && !r.whole() {
+		return errFormat
+	}
 	return nil
+}
+
+// whole says whether the response can be served as it is: one that can't is to be made anew, not kept until it runs out.
+func (r Response) whole() bool {
+	n := declared(r.Header)
+	return r.usable() && (n < 0 || !bodied(r.Status) || n == int64(len(r.Body)))
 }
 
 type decoder struct {

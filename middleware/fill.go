@@ -126,7 +126,9 @@ func (f *fill) conclude(ctx context.Context, rec *recording) (Response, error) {
 		return Response{}, rec.failed
 	case !rec.judged.ok: // as its 304 says
 		f.ended(rec)
-		cache.Pass(ctx)
+		if !cache.Pass(ctx) { // the time is up
+			return Response{}, context.Cause(ctx)
+		}
 		return Response{}, nil
 	}
 	r, err := f.publish(ctx, rec)
