@@ -61,6 +61,9 @@ func (k Key) of(r *http.Request) (string, error) {
 	if r.URL.Opaque != "" {
 		return "", errors.New("middleware: the target has no path to make a key of")
 	}
+	if !k.tells(r) {
+		return "", errors.New("middleware: the target says more of its origin than the key")
+	}
 	b := make([]byte, 0, 256)
 	for _, part := range [...]string{method(r), k.Space, k.scheme(r), lower(r.Host), r.URL.EscapedPath(), k.query(r.URL)} {
 		b = appendPart(b, part)
@@ -74,6 +77,14 @@ func (k Key) of(r *http.Request) (string, error) {
 		b = appendPart(b, added)
 	}
 	return shortened(b), nil
+}
+
+// tells says whether the key has all that the client's target has: one in absolute form names an origin, which can be any,
+// and a handler may show it. What outer handlers make of the URL is theirs.
+func (k Key) tells(r *http.Request) bool {
+	u := r.URL
+	absolute := r.RequestURI != "" && r.RequestURI[0] != '/'
+	return !absolute || u.User == nil && (u.Scheme == "" || u.Scheme == k.scheme(r)) && (u.Host == "" || lower(u.Host) == lower(r.Host))
 }
 
 // method is the request's method, in the class of those that share a key.

@@ -196,3 +196,14 @@ func FuzzKey(f *testing.F) {
 		}
 	})
 }
+
+// A handler may show the URL that it was asked for. All that it has is in the key, or there is none.
+func TestATargetThatSaysMoreThanTheKeyHasNone(t *testing.T) {
+	for _, target := range []string{"https://example.com/a", "x://example.com/a", "http://user@example.com/a", "http://other.com/a"} {
+		_, err := middleware.Of(middleware.Key{}, get(t, target, "example.com"))
+		assert.Error(t, err, target)
+	}
+	outer := get(t, "/a", "example.com") // as some set it who believe a proxy
+	outer.URL.Scheme, outer.URL.Host = "https", "example.com"
+	assert.NotEmpty(t, keyOf(t, middleware.Key{}, outer))
+}
