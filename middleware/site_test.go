@@ -253,10 +253,17 @@ func newGate(t *testing.T) *gate {
 func (g *gate) pass() { g.running <- struct{}{}; <-g.open }
 
 func (g *gate) free() {
+	if !g.isOpen() {
+		close(g.open)
+	}
+}
+
+func (g *gate) isOpen() bool {
 	select {
 	case <-g.open:
+		return true
 	default:
-		close(g.open)
+		return false
 	}
 }
 
