@@ -31,7 +31,8 @@ type Key struct {
 	// AllowQuery leaves all query parameters but these out of the key. It and IgnoreQuery exclude each other.
 	AllowQuery []string
 
-	// Headers are request fields that belong to the key, for handlers that depend on them without a Vary.
+	// Headers are request fields that belong to the key, for handlers that depend on them without a Vary. Their values
+	// can be secrets, so the key has a digest of them.
 	Headers []string
 
 	// ForwardedProto believes an X-Forwarded-Proto that is http or https. Set it behind a proxy that ends TLS and
@@ -68,7 +69,10 @@ func (k Key) of(r *http.Request) (string, error) {
 	for _, part := range [...]string{method(r), k.Space, k.scheme(r), lower(r.Host), r.URL.EscapedPath(), k.query(r.URL)} {
 		b = appendPart(b, part)
 	}
-	b = appendPart(b, variant(k.Headers, r.Header))
+	if len(k.Headers) > 0 {
+		sum := sha256.Sum256([]byte(variant(k.Headers, r.Header)))
+		b = appendPart(b, hex.EncodeToString(sum[:]))
+	}
 	if k.Add != nil {
 		added, err := k.Add(r)
 		if err != nil {

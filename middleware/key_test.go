@@ -207,3 +207,11 @@ func TestATargetThatSaysMoreThanTheKeyHasNone(t *testing.T) {
 	outer.URL.Scheme, outer.URL.Host = "https", "example.com"
 	assert.NotEmpty(t, keyOf(t, middleware.Key{}, outer))
 }
+
+// A key is seen by whoever sees Redis: what a header says may be a secret.
+func TestAKeyDoesNotShowWhatHeadersSay(t *testing.T) {
+	k := middleware.Key{Headers: []string{"Authorization"}}
+	r := httptest.NewRequest(http.MethodGet, "/a", nil)
+	r.Header.Set("Authorization", "Bearer secret")
+	assert.NotContains(t, keyOf(t, k, r), "secret")
+}
