@@ -73,7 +73,7 @@ func (r *run[V]) compute(ctx, work context.Context) (answer[V], error) {
 // alone computes without the fleet: the answer of this key must not be stored.
 func (r *run[V]) alone(ctx context.Context) (answer[V], error) {
 	asOf := r.clock.now()
-	i, pass, err := r.work(ctx, ctx)
+	i, pass, err := r.work(ctx, context.WithValue(ctx, fenceKey{}, Fence(0))) // not that of a computation which asks for this one
 	a := answer[V]{item: i, leader: r.call, asOf: asOf, passed: pass}
 	return a, err // without an election there is no verdict: it is for those who asked before
 }

@@ -2,6 +2,7 @@ package cache_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -88,5 +89,23 @@ func TestAComputationThatDeletesItsKeyCanNotAskForItEither(t *testing.T) {
 		})
 		require.ErrorIs(t, r.err, recompute.ErrRecursive)
 		require.Zero(t, r.took)
+	})
+}
+
+func TestAComputationWithoutAFenceDoesNotSeeThatOfTheOneThatAsksForIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, cache.NewMemory(), cache.Options[string]{Policy: plain})
+		inner := func(ctx context.Context) (string, error) {
+			cache.NoStore(ctx)
+			return fmt.Sprint(cache.FenceOf(ctx)), nil
+		}
+		_, err := c.GetOrCompute(t.Context(), "inner", inner) // from now on each process is on its own
+		require.NoError(t, err)
+		v, err := c.GetOrCompute(t.Context(), "outer", func(ctx context.Context) (string, error) {
+			assert.NotZero(t, cache.FenceOf(ctx))
+			return c.GetOrCompute(ctx, "inner", inner)
+		})
+		require.NoError(t, err)
+		assert.Equal(t, "0", v)
 	})
 }
