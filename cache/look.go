@@ -87,8 +87,9 @@ func (c *Cache[V]) lookPromptly(q *call[V]) (s sighting[V], ok bool) {
 	case errors.Is(err, ErrNotFound):
 		return c.judge(q, c.standIn(q.key, err)), true
 	case errors.Is(err, ErrUnreachable):
-		i := c.standIn(q.key, err)
-		return c.judge(q, i), i.phase() >= stale.WhileRevalidate
+		if i := c.standIn(q.key, err); i.phase() >= stale.WhileRevalidate {
+			return sighting[V]{item: i}, true
+		}
 	}
 	return s, false
 }

@@ -209,3 +209,20 @@ func TestStaleIfDecidesWhichErrorsAStaleValueMayStandInFor(t *testing.T) {
 		require.ErrorIs(t, err, forbidden)
 	})
 }
+
+// Whoever is told at once that the store can't be reached computes, as anyone does, and gets what it computed.
+func TestWithoutTheStoreWhoComputesIsTheOneWhoAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOutage()
+		o.prompt = true
+		o.begin(errNobody)
+		f := fleetOver(t, o.Memory, cache.Options[string]{Policy: plain, Near: -1}, o)
+		assert.Equal(t, cache.Computed, f.ask(0, "k").Outcome)
+		r := f.askFor(t.Context(), 0, "own", func(ctx context.Context) (string, error) {
+			_, err := f.compute(ctx)
+			return "", errors.Join(err, cache.Own(errDown))
+		})
+		require.ErrorIs(t, r.err, errDown)
+		assert.EqualValues(t, 2, f.runs.Load(), "an error of its own is no reason to compute again")
+	})
+}
