@@ -58,19 +58,28 @@ func (n *near) keep(name string, k *known, asOf moment) {
 	}
 	k.at = time.Now()
 	k.asOf.Store(int64(asOf))
-	if old, ok := n.entries.GetIfPresent(name); ok && !k.unpublished {
-		switch {
-		case old.unpublished && k.entry.Age > time.Since(old.at):
-			return // it is what the store had before, and could not replace
-		case old.unpublished:
-		case old.entry.Fence > k.entry.Fence:
-			return
-		case old.entry.Fence == k.entry.Fence:
-			raise(&old.asOf, asOf)
-			return
+	n.entries.Compute(name, func(old *known, ok bool) (*known, otter.ComputeOp) {
+		if ok && !n.replaces(k, old, asOf) {
+			return nil, otter.CancelOp
 		}
+		return k, otter.WriteOp
+	})
+}
+
+// replaces says whether k, valid at a moment, is to be known instead of old.
+func (n *near) replaces(k, old *known, asOf moment) bool {
+	switch {
+	case k.unpublished && old.unpublished:
+		return old.asOf.Load() <= int64(asOf)
+	case k.unpublished: // not what was published since it was begun
+		return old.entry.Fence <= k.entry.Fence || k.entry.Fence == 0 && n.clock.before(old.entry.Age+time.Since(old.at)) <= asOf
+	case old.unpublished: // nor what the store had before, and could not replace
+		return k.entry.Age <= time.Since(old.at)
+	case old.entry.Fence == k.entry.Fence:
+		raise(&old.asOf, asOf)
+		return false
 	}
-	n.entries.Set(name, k)
+	return old.entry.Fence <= k.entry.Fence
 }
 
 // saw is keep for what the store has just answered, which mostly is known: then it allocates nothing.

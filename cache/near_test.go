@@ -249,3 +249,29 @@ func TestWithALastKnownValueNobodyWaitsForAStoreThatRefusesConnections(t *testin
 		assert.Zero(t, time.Since(began))
 	})
 }
+
+// Nor for what this process has read since, if it does not hear what is written elsewhere.
+func TestWhatCouldNotBePublishedDoesNotHideWhatWasReadSince(t *testing.T) {
+	for says, fails := range map[string]string{"no fence": "begin", "not written": "set"} {
+		t.Run(says, func(t *testing.T) {
+			cut(t, windows, func(t *testing.T, o *outage, c, other *cache.Cache[string], _ cache.Compute[string], _ *atomic.Int64) {
+				o.disconnect()
+				o.before = func(_ context.Context, step string) error {
+					if why := o.why.Load(); step == fails || why != nil && step == "get" {
+						return errNobody
+					}
+					return nil
+				}
+				time.Sleep(windows.Fresh)
+				before, _ := tallied(time.Second, "before")
+				ask(t, c, before)
+				time.Sleep(500 * time.Millisecond)
+				require.NoError(t, other.Set(t.Context(), "k", "written"))
+				require.Equal(t, "written", ask(t, c, nilCompute).Value)
+				time.Sleep(time.Second)
+				o.begin(errNobody)
+				assert.Equal(t, "written", ask(t, c, nilCompute).Value)
+			})
+		})
+	}
+}
