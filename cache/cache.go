@@ -59,7 +59,7 @@ func New[V any](store Store, o Options[V]) (*Cache[V], error) {
 		tasks:  recompute.NewTasks(),
 		clock:  &clock{start: time.Now()},
 	}
-	c.near = newNear(c.clock, o.Near)
+	c.near = newNear(c.clock, c.shape, o.Near)
 	c.slots = newSlots(o.MaxComputes)
 	c.prompt, _ = store.(Prompter)
 	c.runs = recompute.NewGroup[answer[V]](c.tasks, o.Limit)

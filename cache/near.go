@@ -16,6 +16,7 @@ import (
 // which deletions were not heard.
 type near struct {
 	clock   *clock
+	schema  string                        // of the entries
 	entries *otter.Cache[string, *known] // nil: nothing is kept
 	seed    maphash.Seed
 	hears   atomic.Int64       // the moment since when all events are heard, 0 before the first
@@ -36,8 +37,8 @@ type known struct {
 // overhead is what an entry takes besides its name and data, roughly, in bytes. It bounds the number of entries too.
 const overhead = 256
 
-func newNear(c *clock, most int) *near {
-	n := &near{clock: c, seed: maphash.MakeSeed()}
+func newNear(c *clock, schema string, most int) *near {
+	n := &near{clock: c, schema: schema, seed: maphash.MakeSeed()}
 	if most <= 0 {
 		return n
 	}
@@ -136,12 +137,13 @@ func (n *near) hear(e Event) {
 		if n.entries == nil {
 			return
 		}
-		raise(&n.writes[n.slot(e.Key.Name)], n.clock.now())
+		asOf := n.clock.now() // before the look, so that a deletion between the two counts
+		raise(&n.writes[n.slot(e.Key.Name)], asOf)
 		old, ok := n.entries.GetIfPresent(e.Key.Name)
 		switch newer := ok && (e.Entry.Fence > old.entry.Fence || e.Entry.Fence == 0); {
-		case newer && e.Entry.Data != nil && e.Entry.Fence != 0:
-			n.keep(e.Key.Name, &known{entry: e.Entry}, n.clock.now())
-		case newer:
+		case newer && e.Key.Schema == n.schema && e.Entry.Data != nil && e.Entry.Fence != 0:
+			n.keep(e.Key.Name, &known{entry: e.Entry}, asOf)
+		case newer: // one of another schema may have been written in its place, too
 			n.entries.Invalidate(e.Key.Name)
 		}
 	}

@@ -143,3 +143,20 @@ func TestOneKeyOfTwoTypesIsTwoValues(t *testing.T) {
 		}
 	})
 }
+
+// What another version of the program publishes is nothing that this one knows.
+func TestAnEntryOfAnotherSchemaIsNoLastKnownValue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOutage()
+		f := fleetOver(t, o.Memory, cache.Options[string]{Policy: plain}, o)
+		values(t, "v1", f.crowd(1, "k"))
+		next, err := cache.New(o.Memory, cache.Options[int]{Policy: plain})
+		require.NoError(t, err)
+		defer next.Close()
+		_, err = next.GetOrCompute(t.Context(), "k", func(context.Context) (int, error) { return 2, nil })
+		require.NoError(t, err)
+		o.begin(errNobody)
+		values(t, "v2", f.crowd(1, "k"))
+		assert.Zero(t, f.damaged.Load())
+	})
+}
