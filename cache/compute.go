@@ -42,8 +42,9 @@ func (r *run[V]) compute(ctx, work context.Context) (answer[V], error) {
 		return answer[V]{}, errPassed
 	case err != nil:
 		r.o.Trace.storeFailed("begin", err)
+		known := r.clock.now()
 		if i := r.standIn(r.call.key, err); !r.call.anew && i.unpublished && i.windows.Phase(i.now()) == stale.Fresh {
-			return answer[V]{}, r.vain() // it was computed while we asked for the lease
+			return r.vain(i, known)
 		}
 		fence, r.begin = 0, err
 	case e.Data != nil:
@@ -68,6 +69,15 @@ func (r *run[V]) compute(ctx, work context.Context) (answer[V], error) {
 		return r.pass(ctx, i, fence, asOf), nil
 	}
 	return r.publish(ctx, i, fence, asOf), nil
+}
+
+// vain ends a flight that would compute what this process has computed before and still can't publish. Who waits for it
+// gets that: the store may have something older to say, so that looking again would lead here again.
+func (r *run[V]) vain(i item[V], known moment) (answer[V], error) {
+	if r.behind {
+		return answer[V]{}, errInVain
+	}
+	return answer[V]{item: i, asOf: known}, nil
 }
 
 // alone computes without the fleet: the answer of this key must not be stored.

@@ -143,13 +143,16 @@ func (c *Cache[V]) await(ctx context.Context, q *call[V], s sighting[V]) (r Resu
 		return r, true, nil
 	case err != nil:
 		return r, false, err
-	case a.asOf < q.asked:
+	case a.asOf < q.asked, q.anew && a.item.local:
 		return r, true, nil
 	case a.item.absent:
 		return r, false, ErrNotFound
 	}
 	r = Result[V]{Value: c.copyOf(a.item), Outcome: Collapsed, Age: max(0, a.item.now())}
-	if a.leader == q {
+	switch {
+	case a.item.local:
+		r.Outcome = Stale
+	case a.leader == q:
 		r.Outcome = Computed
 	}
 	return r, false, nil

@@ -16,7 +16,7 @@ import (
 // which deletions were not heard.
 type near struct {
 	clock   *clock
-	schema  string                        // of the entries
+	schema  string                       // of the entries
 	entries *otter.Cache[string, *known] // nil: nothing is kept
 	seed    maphash.Seed
 	hears   atomic.Int64       // the moment since when all events are heard, 0 before the first

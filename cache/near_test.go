@@ -172,35 +172,6 @@ func TestWithALastKnownValueNobodyWaitsForAStoreThatHangs(t *testing.T) {
 	})
 }
 
-// Case 42; a store that takes no writes still answers.
-func TestWhileTheStoreTakesNoWritesAValueIsComputedOnceInItsLifetime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var refuses atomic.Bool
-		refuses.Store(true)
-		store := &shim{Memory: cache.NewMemory(), before: func(_ context.Context, step string) error {
-			if refuses.Load() && step != "get" && step != "delete" {
-				return fmt.Errorf("%w: OOM", cache.ErrRefused)
-			}
-			return nil
-		}}
-		c := open(t, store, cache.Options[string]{Policy: plain})
-		synctest.Wait()
-		compute, runs := tallied(100*time.Millisecond, "v")
-		for range 100 {
-			ask(t, c, compute)
-			time.Sleep(100 * time.Millisecond)
-		}
-		assert.EqualValues(t, 1, runs.Load())
-		require.NoError(t, c.Delete(t.Context(), "k"))
-		assert.Equal(t, cache.Computed, ask(t, c, compute).Outcome)
-		refuses.Store(false)
-		ask(t, c, compute)
-		time.Sleep(time.Second)
-		assert.Equal(t, cache.Hit, ask(t, c, compute).Outcome, "published as soon as that can be done")
-		assert.EqualValues(t, 3, runs.Load())
-	})
-}
-
 // Guarantee 25.
 func TestLastKnownValuesAreBoundedByBytesAndEntries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -217,24 +188,7 @@ func TestLastKnownValuesAreBoundedByBytesAndEntries(t *testing.T) {
 	})
 }
 
-// What a computation could not publish is no better known than what was written elsewhere after it began.
-func TestAWriteElsewhereIsNotForgottenForWhatBeganBefore(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		o := newOutage()
-		c, other := open(t, o, cache.Options[string]{Policy: plain}), open(t, o.Memory, cache.Options[string]{Policy: plain})
-		before, _ := tallied(time.Second, "before")
-		go func() { _, _ = c.GetOrCompute(t.Context(), "k", before) }()
-		time.Sleep(time.Second / 2)
-		require.NoError(t, other.Set(t.Context(), "k", "written"))
-		o.begin(errDown)
-		time.Sleep(time.Second)
-		compute, runs := tallied(0, "after")
-		assert.Equal(t, "after", ask(t, c, compute).Value)
-		assert.EqualValues(t, 1, runs.Load())
-	})
-}
-
-// Nor for one that refuses connections, which ends its events as well.
+// Nor for a store that refuses connections, which ends its events as well.
 func TestWithALastKnownValueNobodyWaitsForAStoreThatRefusesConnections(t *testing.T) {
 	cut(t, windows, func(t *testing.T, o *outage, c, _ *cache.Cache[string], _ cache.Compute[string], _ *atomic.Int64) {
 		o.prompt = true
@@ -248,30 +202,4 @@ func TestWithALastKnownValueNobodyWaitsForAStoreThatRefusesConnections(t *testin
 		}
 		assert.Zero(t, time.Since(began))
 	})
-}
-
-// Nor for what this process has read since, if it does not hear what is written elsewhere.
-func TestWhatCouldNotBePublishedDoesNotHideWhatWasReadSince(t *testing.T) {
-	for says, fails := range map[string]string{"no fence": "begin", "not written": "set"} {
-		t.Run(says, func(t *testing.T) {
-			cut(t, windows, func(t *testing.T, o *outage, c, other *cache.Cache[string], _ cache.Compute[string], _ *atomic.Int64) {
-				o.disconnect()
-				o.before = func(_ context.Context, step string) error {
-					if why := o.why.Load(); step == fails || why != nil && step == "get" {
-						return errNobody
-					}
-					return nil
-				}
-				time.Sleep(windows.Fresh)
-				before, _ := tallied(time.Second, "before")
-				ask(t, c, before)
-				time.Sleep(500 * time.Millisecond)
-				require.NoError(t, other.Set(t.Context(), "k", "written"))
-				require.Equal(t, "written", ask(t, c, nilCompute).Value)
-				time.Sleep(time.Second)
-				o.begin(errNobody)
-				assert.Equal(t, "written", ask(t, c, nilCompute).Value)
-			})
-		})
-	}
 }

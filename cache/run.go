@@ -25,14 +25,6 @@ var errOthers = errors.New("cache: another process computes")
 // errInVain ends a flight behind a value that is fresh but not published, since it still can't be.
 var errInVain = fmt.Errorf("%w: the store takes nothing", errOthers)
 
-// vain ends a flight that would compute what this process has and can't publish. Who waits for it looks again, and is served that.
-func (r *run[V]) vain() error {
-	if r.behind {
-		return errInVain
-	}
-	return errOthers
-}
-
 // inVainFor is how long the next attempt to publish such a value is put off.
 const inVainFor = 250 * time.Millisecond
 
