@@ -79,6 +79,35 @@ func TestNoCallerSeesAnothersChanges(t *testing.T) {
 	}
 }
 
+// Nor does the computation that sees the value which it is to replace (and perhaps publishes it again). Run with -race.
+func TestNoComputationSeesTheChangesOfWhoWasServedTheFormerValue(t *testing.T) {
+	for says, prompt := range map[string]bool{"served on its own goroutine": true, "served by a shared read": false} {
+		t.Run(says, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := &shim{Memory: cache.NewMemory(), prompt: prompt}
+				c, err := cache.New(store, cache.Options[mutable]{Policy: windows})
+				require.NoError(t, err)
+				defer c.Close()
+				require.NoError(t, c.Set(t.Context(), "k", fresh()))
+				time.Sleep(windows.Fresh)
+				v, err := c.GetOrCompute(t.Context(), "k", func(ctx context.Context) (mutable, error) {
+					time.Sleep(time.Second)
+					former, ok := cache.Former[mutable](ctx)
+					assert.True(t, ok)
+					return former.Value, nil
+				})
+				require.NoError(t, err)
+				v.scribble(1)
+				time.Sleep(2 * time.Second)
+				r, err := c.Get(t.Context(), "k")
+				require.NoError(t, err)
+				assert.Less(t, r.Age, windows.Fresh)
+				assert.Equal(t, fresh(), r.Value)
+			})
+		})
+	}
+}
+
 // A value that Set was given is its caller's again.
 func TestAValueMayBeChangedAfterSet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

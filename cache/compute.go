@@ -95,7 +95,7 @@ var errAlone = fmt.Errorf("%w, nor shared", ErrPass)
 func (r *run[V]) work(ctx, work context.Context) (i item[V], pass bool, err error) {
 	wait, release := context.WithCancelCause(ctx)
 	defer release(nil)
-	free, cut, end := recompute.Cut(context.WithValue(work, formerKey{}, r.seen), r.tasks)
+	free, cut, end := recompute.Cut(context.WithValue(work, formerKey{}, r), r.tasks)
 	leave := r.slot.hold()
 	says := new(verdict)
 	began := time.Now()
