@@ -98,6 +98,7 @@ func (r *run[V]) work(ctx, work context.Context) (i item[V], pass bool, err erro
 	free, cut, end := recompute.Cut(context.WithValue(work, formerKey{}, r), r.tasks)
 	leave := r.slot.hold()
 	says := new(verdict)
+	inside := r.slot.give(context.WithValue(free, verdictKey{}, says))
 	began := time.Now()
 	v, err := recompute.Call(wait, r.tasks, func(called context.Context) (V, error) {
 		defer leave()
@@ -111,7 +112,7 @@ func (r *run[V]) work(ctx, work context.Context) (i item[V], pass bool, err erro
 			}
 			return says.alone.Load()
 		}
-		return r.call.compute(r.slots.give(context.WithValue(free, verdictKey{}, says)))
+		return r.call.compute(inside)
 	})
 	cost := time.Since(began)
 	if says.alone.Load() {

@@ -50,7 +50,7 @@ type Options[V any] struct {
 	StaleIf func(err error) bool
 
 	// MaxComputes is the most computations that run at once in this process, those included that go on after their
-	// Limit. Over it a stale value is served as it is, and other callers wait in turn, for at most Wait. What a computation asks for in
+	// Limit. Over it a stale value is served as it is, and other callers wait in turn, for at most Wait. What a computation waits for in
 	// this cache counts as a part of it. Default 0: no bound.
 	MaxComputes int
 

@@ -58,6 +58,7 @@ type run[V any] struct {
 func (c *Cache[V]) run(q *call[V], seen item[V], w *waiver) recompute.Work[answer[V]] {
 	return func(ctx context.Context, seal func()) (answer[V], error) {
 		r := &run[V]{Cache: c, call: q, seen: seen, seal: seal, waiver: w}
+		defer w.end()
 		if !q.anew {
 			r.behind, r.spared = seen.phase() >= stale.WhileRevalidate, seen.phase() >= stale.IfError
 		}

@@ -18,7 +18,8 @@ func newSlots(most int) slots {
 }
 
 // slot is held by a flight until it no longer computes, and by its computation until that returns, even if nobody
-// waits for it any more.
+// waits for it any more; and by the flights for what that asks for, which could wait for ever for another one: all could
+// be taken by computations that do the same.
 type slot struct {
 	of      slots
 	holders atomic.Int32
@@ -39,29 +40,47 @@ func (s *slot) hold() (leave func()) {
 	return sync.OnceFunc(s.leave)
 }
 
+// join counts one more holder in, unless the slot is free by now.
+func (s *slot) join() bool {
+	for n := s.holders.Load(); n > 0; n = s.holders.Load() {
+		if s.holders.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+	return false
+}
+
 func (s *slot) leave() {
 	if s != nil && s.holders.Add(-1) == 0 {
 		<-s.of
 	}
 }
 
-// holds is the key under which the context of a computation says that it has one of these slots. What it asks for may
-// not wait for another one: they could all be taken by computations that do the same.
+// holds is the key under which the context of a computation has its slot.
 type holds struct{ of slots }
 
-func (s slots) given(ctx context.Context) bool { return s == nil || ctx.Value(holds{s}) != nil }
-
-func (s slots) give(ctx context.Context) context.Context {
+func (s *slot) give(ctx context.Context) context.Context {
 	if s == nil {
 		return ctx
 	}
-	return context.WithValue(ctx, holds{s}, true)
+	return context.WithValue(ctx, holds{s.of}, s)
 }
 
-// waiver lets a flight do without a slot, since somebody waits for it who has one.
+// joined returns the slot of the computation that ctx is of, with one more holder; nil if it has none, or no longer.
+func (s slots) joined(ctx context.Context) *slot {
+	if t, ok := ctx.Value(holds{s}).(*slot); ok && t.join() {
+		return t
+	}
+	return nil
+}
+
+// waiver lets a flight do without a slot of its own, since somebody waits for it who has one.
 type waiver struct {
-	once  sync.Once
-	given chan struct{}
+	given chan struct{} // closed once there is slot
+
+	mu   sync.Mutex
+	slot *slot
+	over bool // the flight has ended
 }
 
 func (s slots) waiver() *waiver {
@@ -71,17 +90,41 @@ func (s slots) waiver() *waiver {
 	return &waiver{given: make(chan struct{})}
 }
 
-// waive lets a flight do without a slot if ctx has one.
+// waive has a flight share the slot of ctx, if that has one.
 func (s slots) waive(ctx context.Context, w *waiver) {
-	if w != nil && s.given(ctx) {
-		w.once.Do(func() { close(w.given) })
+	if w == nil {
+		return
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.over || w.slot != nil {
+		return
+	}
+	if w.slot = s.joined(ctx); w.slot != nil {
+		close(w.given)
+	}
+}
+
+// end gives back what was shared.
+func (w *waiver) end() {
+	if w == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.over = true
+	w.slot.leave()
 }
 
 // enter waits for a slot. It returns false if there is a reason to look instead, or ctx has ended.
 func (r *run[V]) enter(ctx context.Context, w *waiter, pause time.Duration) bool {
-	if r.slots.given(ctx) {
+	if r.slots == nil {
 		return true
+	}
+	if !r.behind { // nobody waits for that
+		if r.slot = r.slots.joined(ctx); r.slot != nil {
+			return true
+		}
 	}
 	select {
 	case r.slots <- struct{}{}:
@@ -103,7 +146,8 @@ func (r *run[V]) enter(ctx context.Context, w *waiter, pause time.Duration) bool
 			r.slot = r.slots.take()
 			return true
 		case <-r.waiver.given:
-			return true
+			r.slot = r.waiver.slot
+			return r.slot.join()
 		case <-w.wake:
 			if w.due() {
 				return false

@@ -185,3 +185,68 @@ func TestRoomIsFreeAfterEveryExit(t *testing.T) {
 		part.Wait()
 	})
 }
+
+// What is computed behind an answer, or asked for once the computation is over, is not a part of it.
+func TestOnlyWhatAComputationWaitsForSharesItsRoom(t *testing.T) {
+	ask := func(c *cache.Cache[string], ctx context.Context, source *busy) {
+		var all sync.WaitGroup
+		for i := range 10 {
+			all.Go(func() { _, _ = c.GetOrCompute(ctx, fmt.Sprint(i), source.compute(time.Second)) })
+		}
+		all.Wait()
+	}
+	for says, computation := range map[string]func(c *cache.Cache[string], ctx context.Context, source *busy){
+		"behind the answer": func(c *cache.Cache[string], ctx context.Context, source *busy) {
+			for i := range 10 {
+				assert.NoError(t, c.Set(ctx, fmt.Sprint(i), "old"))
+			}
+			time.Sleep(windows.Fresh)
+			ask(c, ctx, source)
+		},
+		"after it has returned": func(c *cache.Cache[string], ctx context.Context, source *busy) {
+			go func() {
+				time.Sleep(time.Second)
+				ask(c, ctx, source)
+			}()
+		},
+		"after it has kept its result to itself": func(c *cache.Cache[string], ctx context.Context, source *busy) {
+			cache.Pass(ctx)
+			time.Sleep(time.Second)
+			ask(c, ctx, source)
+		},
+	} {
+		t.Run(says, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := open(t, cache.NewMemory(), cache.Options[string]{Policy: windows, MaxComputes: 2, Limit: time.Hour})
+				var source busy
+				_, _ = c.GetOrCompute(t.Context(), "k", func(ctx context.Context) (string, error) {
+					computation(c, ctx, &source)
+					return "v", nil
+				})
+				time.Sleep(time.Minute)
+				ask(c, t.Context(), &source)
+				assert.LessOrEqual(t, source.most.Load(), int64(2))
+				assert.NotZero(t, source.runs.Load())
+			})
+		})
+	}
+}
+
+// The room of a computation is taken for as long as something runs that it has asked for, even if it is itself over.
+func TestWhatAComputationHasAskedForKeepsItsRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, cache.NewMemory(), cache.Options[string]{Policy: plain, MaxComputes: 1, Limit: time.Minute})
+		var source busy
+		_, err := c.GetOrCompute(t.Context(), "outer", func(ctx context.Context) (string, error) {
+			hurried, cancel := context.WithTimeout(ctx, time.Second)
+			defer cancel()
+			return c.GetOrCompute(hurried, "inner", source.compute(10*time.Second))
+		})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		began := time.Now()
+		_, err = c.GetOrCompute(t.Context(), "other", source.compute(time.Second))
+		require.NoError(t, err)
+		assert.EqualValues(t, 1, source.most.Load())
+		assert.Equal(t, 10*time.Second, time.Since(began))
+	})
+}
