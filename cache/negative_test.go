@@ -148,3 +148,13 @@ func TestAbsentKeysTakeNoMemoryForLong(t *testing.T) {
 		assert.Zero(t, f.replicas[0].Failing())
 	})
 }
+
+// Whoever is told that there is nothing for them alone has not learnt that there is nothing.
+func TestANotFoundOfTheCallersOwnIsNotRemembered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 1, cache.Options[string]{Policy: stale.Policy{Fresh: time.Minute, Negative: time.Minute}})
+		r := f.askFor(t.Context(), 0, "k", func(context.Context) (string, error) { return "", cache.Own(cache.ErrNotFound) })
+		require.ErrorIs(t, r.err, cache.ErrNotFound)
+		require.NoError(t, f.ask(0, "k").err)
+	})
+}

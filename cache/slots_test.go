@@ -206,7 +206,7 @@ func TestOnlyWhatAComputationWaitsForSharesItsRoom(t *testing.T) {
 		"after it has returned": func(c *cache.Cache[string], ctx context.Context, source *busy) {
 			go func() {
 				time.Sleep(time.Second)
-				ask(c, ctx, source)
+				ask(c, context.WithoutCancel(ctx), source)
 			}()
 		},
 		"after it has kept its result to itself": func(c *cache.Cache[string], ctx context.Context, source *busy) {
