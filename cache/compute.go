@@ -161,10 +161,11 @@ func lost(work context.Context, err error) error {
 	return err
 }
 
-// notFound says whether an error is the negative answer. A panic is none, whatever it was given.
+// notFound says whether an error is the negative answer. A panic is none, whatever it was given, nor is what is the
+// caller's own.
 func notFound(err error) bool {
-	panicked := (*recompute.PanicError)(nil)
-	return errors.Is(err, ErrNotFound) && !errors.As(err, &panicked)
+	panicked, mark := (*recompute.PanicError)(nil), (*ownError)(nil)
+	return errors.Is(err, ErrNotFound) && !errors.As(err, &panicked) && !errors.As(err, &mark)
 }
 
 // fail tells the fleet of a failure: those who wait share it, and for Policy.Cooldown nobody tries again. A panic is
