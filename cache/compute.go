@@ -44,7 +44,9 @@ func (r *run[V]) compute(ctx, work context.Context) (answer[V], error) {
 		r.o.Trace.storeFailed("begin", err)
 		known := r.clock.now()
 		if i := r.standIn(r.call.key, err); !r.call.anew && i.unpublished && i.windows.Phase(i.now()) == stale.Fresh {
-			return r.vain(i, known)
+			if a, ok, end := r.vain(i, known, err); ok {
+				return a, end
+			}
 		}
 		fence, r.begin = 0, err
 	case e.Data != nil:
@@ -72,12 +74,16 @@ func (r *run[V]) compute(ctx, work context.Context) (answer[V], error) {
 }
 
 // vain ends a flight that would compute what this process has computed before and still can't publish. Who waits for it
-// gets that: the store may have something older to say, so that looking again would lead here again.
-func (r *run[V]) vain(i item[V], known moment) (answer[V], error) {
-	if r.behind {
-		return answer[V]{}, errInVain
+// looks again, and is served that; or gets it at once where the store takes no writes. It does not if the store has
+// something that is only kept: looking again would lead here again.
+func (r *run[V]) vain(i item[V], known moment, why error) (a answer[V], ok bool, err error) {
+	switch {
+	case r.behind:
+		return a, true, errInVain
+	case errors.Is(why, ErrRefused):
+		return answer[V]{item: i, asOf: known}, true, nil
 	}
-	return answer[V]{item: i, asOf: known}, nil
+	return a, !r.seen.found || r.spared, errOthers
 }
 
 // alone computes without the fleet: the answer of this key must not be stored.
