@@ -53,7 +53,11 @@ func TestAValueThatIsOnlyKeptHidesNoneThatCouldNotBePublished(t *testing.T) {
 		}
 		return nil
 	}}
-	c := open(t, store, cache.Options[string]{Policy: stale.Policy{Fresh: time.Nanosecond, Keep: time.Hour}, Wait: 10 * time.Second})
+	o := cache.Options[string]{Policy: stale.Policy{Fresh: time.Nanosecond, Keep: time.Hour}, Wait: 10 * time.Second}
+	heard := make(chan struct{})
+	o.Trace.Push = func(bool, error) { close(heard) }
+	c := open(t, store, o)
+	<-heard // before, nothing can be relied on
 	require.NoError(t, c.Set(t.Context(), "k", "kept"))
 	refuses.Store(true)
 	runs := 0
