@@ -62,7 +62,7 @@ func (r *run[V]) compute(ctx, work context.Context) (answer[V], error) {
 	case err == errGaveUp:
 		return answer[V]{}, err
 	case err == errAlone:
-		r.tell(ctx, Failure{Fence: fence, Pause: passFor, Pass: true})
+		r.tell(ctx, Failure{Fence: fence, Pause: r.pause, Pass: true})
 		return answer[V]{passed: true}, err
 	case err != nil:
 		r.fail(ctx, err, fence)
@@ -109,8 +109,9 @@ func (r *run[V]) work(ctx, work context.Context) (i item[V], pass bool, err erro
 	v, err := recompute.Call(wait, r.tasks, func(called context.Context) (V, error) {
 		defer leave()
 		defer end()
-		says.pass = func() bool {
+		says.pass = func(pause time.Duration) bool {
 			if cut() {
+				says.pause.CompareAndSwap(0, int64(pause))
 				says.alone.Store(true)
 				leave()
 				recompute.Overlook(called)
@@ -122,7 +123,7 @@ func (r *run[V]) work(ctx, work context.Context) (i item[V], pass bool, err erro
 	})
 	cost := time.Since(began)
 	if says.alone.Load() {
-		err = errAlone
+		r.pause, err = time.Duration(says.pause.Load()), errAlone
 	}
 	r.o.Trace.computed(cost, err)
 	absent := notFound(err)

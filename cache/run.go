@@ -52,6 +52,7 @@ type run[V any] struct {
 	entered  bool          // there was room for a computation, once
 	slot     *slot         // nil: it needs none
 	waiver   *waiver       // to do without
+	pause    time.Duration // for which each process is on its own, as the computation said
 	lost     error         // why nobody has the result, neither the store nor this process
 }
 

@@ -168,7 +168,7 @@ func TestRoomIsFreeAfterEveryExit(t *testing.T) {
 			func(ctx context.Context) (string, error) {
 				part.Add(1)
 				defer part.Done()
-				cache.Pass(ctx)
+				cache.Pass(ctx, 5*time.Second)
 				time.Sleep(time.Minute)
 				return "", nil
 			},
@@ -210,7 +210,7 @@ func TestOnlyWhatAComputationWaitsForSharesItsRoom(t *testing.T) {
 			}()
 		},
 		"after it has kept its result to itself": func(c *cache.Cache[string], ctx context.Context, source *busy) {
-			cache.Pass(ctx)
+			cache.Pass(ctx, 5*time.Second)
 			time.Sleep(time.Second)
 			ask(c, ctx, source)
 		},

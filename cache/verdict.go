@@ -18,8 +18,9 @@ const passFor = 5 * time.Second
 type verdict struct {
 	noStore atomic.Bool
 	lasting atomic.Pointer[stale.Policy]
-	pass    func() bool
-	alone   atomic.Bool // pass has worked
+	pass    func(pause time.Duration) bool
+	pause   atomic.Int64 // for which pass says that each process is on its own
+	alone   atomic.Bool  // pass has worked
 }
 
 type verdictKey struct{}
@@ -65,12 +66,12 @@ func Lasting(ctx context.Context, p stale.Policy) error {
 var ErrPass = errors.New("cache: the answer must not be stored")
 
 // Pass says, from inside a computation, that nobody is to get its result: it will be handed over in some other way, or
-// not at all. All callers who wait for it get [ErrPass] at once, and for 5 s the key is computed by each process for
-// itself. The computation goes on; its context ends from now on only when the cache is closed. It returns false
-// if ctx is not that of a computation, or has ended.
-func Pass(ctx context.Context) bool {
+// not at all. All callers who wait for it get [ErrPass] at once, and for the given time (0: no longer) the key is computed by each
+// process for itself. The computation goes on; its context ends from now on only when the cache is closed. It
+// returns false if ctx is not that of a computation, or has ended.
+func Pass(ctx context.Context, pause time.Duration) bool {
 	v := verdictOf(ctx)
-	return v != nil && v.pass()
+	return v != nil && v.pass(max(pause, 0))
 }
 
 // Own marks an error as the caller's own: it says nothing about the key. It is not given to others who waited for the

@@ -114,12 +114,12 @@ func TestAComputationMayKeepItsResultToItself(t *testing.T) {
 			time.Sleep(time.Second)
 			_, ok := ctx.Deadline()
 			assert.True(t, ok)
-			assert.True(t, cache.Pass(ctx))
+			assert.True(t, cache.Pass(ctx, 5*time.Second))
 			_, ok = ctx.Deadline()
 			assert.False(t, ok, "the limit is not its any more")
 			time.Sleep(time.Hour)
 			assert.NoError(t, ctx.Err())
-			assert.True(t, cache.Pass(ctx), "a second time is harmless")
+			assert.True(t, cache.Pass(ctx, 5*time.Second), "a second time is harmless")
 			over.Add(1)
 			return "mine", nil
 		}
@@ -142,7 +142,7 @@ func TestAComputationMayKeepItsResultToItself(t *testing.T) {
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		assert.EqualValues(t, 2, over.Load())
-		assert.False(t, cache.Pass(t.Context()))
+		assert.False(t, cache.Pass(t.Context(), 0))
 	})
 }
 
@@ -153,7 +153,7 @@ func TestAComputationThatKeepsItsResultToItselfIsNotTakenForOneThatHangs(t *test
 		c := open(t, cache.NewMemory(), cache.Options[string]{Policy: plain})
 		stream := func(ctx context.Context) (string, error) {
 			time.Sleep(time.Second)
-			cache.Pass(ctx)
+			cache.Pass(ctx, 5*time.Second)
 			time.Sleep(24 * time.Hour)
 			return "", nil
 		}
@@ -174,7 +174,7 @@ func TestAResultThatIsNotSharedIsNotHiddenByAStaleValue(t *testing.T) {
 		require.NoError(t, c.Set(t.Context(), "k", "old"))
 		time.Sleep(time.Second)
 		_, err := c.Lookup(t.Context(), "k", func(ctx context.Context) (string, error) {
-			cache.Pass(ctx)
+			cache.Pass(ctx, 5*time.Second)
 			<-ctx.Done()
 			assert.ErrorIs(t, context.Cause(ctx), cache.ErrClosed, "Close ends it")
 			return "", nil

@@ -156,7 +156,6 @@ func (x *exchange) fail(f *fill, err error) {
 	case errors.Is(err, cache.ErrPass) && own != nil: // it turned out not to be for others when it was complete
 		own.deliver()
 	case errors.Is(err, cache.ErrPass):
-		x.passes.add(f.key)
 		x.direct(x.w, x.r, report{fwd: fwdBypass, detail: "not-shared"})
 	case errors.As(err, &failed) && own != nil && own.failed == failed:
 		own.deliver()

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/go-chi/chi/v5"
 
@@ -126,7 +127,7 @@ func (f *fill) conclude(ctx context.Context, rec *recording) (Response, error) {
 		return Response{}, rec.failed
 	case !rec.judged.ok: // as its 304 says
 		f.ended(rec)
-		if !cache.Pass(ctx) { // the time is up
+		if !cache.Pass(ctx, f.aside(rec.response.Status)) { // the time is up
 			return Response{}, context.Cause(ctx)
 		}
 		return Response{}, nil
@@ -134,6 +135,16 @@ func (f *fill) conclude(ctx context.Context, rec *recording) (Response, error) {
 	r, err := f.publish(ctx, rec)
 	f.ended(rec)
 	return r, err
+}
+
+// aside has the key pass the cache by, and returns for how long. Not because of an error: clients can provoke one, and would switch
+// off what protects the handler for all others.
+func (f *fill) aside(status int) time.Duration {
+	if status >= 400 {
+		return 0
+	}
+	f.passes.add(f.key)
+	return passFor
 }
 
 func (f *fill) failure(rec *recording) *failure {

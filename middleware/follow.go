@@ -115,8 +115,7 @@ func (rec *recording) pass(why string) {
 	rec.ending = true
 	rec.more.Broadcast()
 	rec.mu.Unlock()
-	rec.fill.passes.add(rec.fill.key)
-	cache.Pass(rec.ctx)
+	cache.Pass(rec.ctx, rec.fill.aside(rec.response.Status))
 	if rec.mode == nowhere {
 		rec.stop(errNobody)
 		return

@@ -202,7 +202,7 @@ func TestAHandlerThatHangsIsAnsweredForAfterItsLimit(t *testing.T) {
 			g.pass()
 		}
 		say(w, "well", minute)
-	}, limit(time.Second))
+	}, limit(2*time.Second))
 	hung := s.crowd(5, "/a", "X-Hang: 1")
 	for _, a := range hung() {
 		require.NoError(t, a.err)

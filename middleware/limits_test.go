@@ -12,20 +12,20 @@ import (
 	"github.com/bellwether-cache/bellwether/stale"
 )
 
-// What one client can do to the others: his error lets them through, together, unless errors are stored.
-func TestAnErrorWithoutALifetimeFreesItsKeyForAMomentUnlessThePolicyGivesItOne(t *testing.T) {
+// What one client can't do to the others: his error does not free its key, so that they go on waiting for each other.
+func TestAnErrorWithoutALifetimeIsNotStoredAndDoesNotFreeItsKey(t *testing.T) {
 	for _, c := range []struct {
 		status int
 		o      middleware.Options
 		want   string // of the one who asks next
 	}{
-		{400, middleware.Options{}, "Bellwether;fwd=bypass;detail=not-shared"},
-		{404, middleware.Options{Policy: stale.Policy{Fresh: time.Minute}}, "Bellwether;fwd=bypass;detail=not-shared"},
+		{400, middleware.Options{}, "Bellwether;fwd=uri-miss;detail=no-lifetime"},
+		{404, middleware.Options{Policy: stale.Policy{Fresh: time.Minute}}, "Bellwether;fwd=uri-miss;detail=no-lifetime"},
 		{404, middleware.Options{Policy: stale.Policy{Negative: time.Minute}}, "Bellwether;hit;ttl="},
 		{410, middleware.Options{Policy: stale.Policy{Negative: time.Minute}}, "Bellwether;hit;ttl="},
-		{400, middleware.Options{Policy: stale.Policy{Negative: time.Minute}}, "Bellwether;fwd=bypass;detail=not-shared"},
+		{400, middleware.Options{Policy: stale.Policy{Negative: time.Minute}}, "Bellwether;fwd=uri-miss;detail=no-lifetime"},
 		{400, middleware.Options{Statuses: map[int]time.Duration{400: time.Minute}}, "Bellwether;hit;ttl="},
-		{404, middleware.Options{Policy: stale.Policy{Negative: time.Minute}, Statuses: map[int]time.Duration{404: 0}}, "Bellwether;fwd=bypass;detail=not-shared"},
+		{404, middleware.Options{Policy: stale.Policy{Negative: time.Minute}, Statuses: map[int]time.Duration{404: 0}}, "Bellwether;fwd=uri-miss;detail=no-lifetime"},
 	} {
 		s := serve(t, func(w http.ResponseWriter, _ *http.Request) { code(c.status)(w, "") }, options(c.o))
 		s.get("/a")
