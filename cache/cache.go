@@ -41,6 +41,7 @@ type Cache[V any] struct {
 	clock    *clock
 	near     *near
 	slots    slots
+	away     absence
 	closed   atomic.Bool
 }
 

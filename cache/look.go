@@ -27,23 +27,34 @@ func (c *Cache[V]) lookTogether(ctx context.Context, q *call[V]) (sighting[V], e
 // trouble, and then a deletion may not have been heard of either.
 const soon = 150 * time.Millisecond
 
-// lookSoon is lookTogether, except that it serves the last known value if the store takes its time. (It has had 50 ms
-// before, if it can be asked promptly.)
+// lookSoon is lookTogether for those who have a last known value: it is served if the store takes its time (it has had
+// 50 ms before, if it can be asked promptly), and at once while the store is away.
 func (c *Cache[V]) lookSoon(ctx context.Context, q *call[V]) (sighting[V], error) {
-	if q.anew || c.near.find(q.key.Name) == nil || !c.board.hears() {
+	if q.anew || c.near.find(q.key.Name) == nil {
 		return c.lookTogether(ctx, q)
 	}
-	hurried, cancel := context.WithTimeout(ctx, soon)
-	defer cancel()
+	if i := c.standIn(q.key, ErrUnreachable); c.away.now() && i.phase() >= stale.WhileRevalidate {
+		c.reads.probe(c.tasks, q.key.Name, func() sighting[V] { return c.look(q) })
+		return sighting[V]{item: i}, nil
+	}
+	hurried, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer c.away.until(func() { cancel(ErrUnreachable) })()
+	if c.board.hears() {
+		defer time.AfterFunc(soon, func() { cancel(errSlow) }).Stop()
+	}
 	s, err := c.lookTogether(hurried, q)
-	if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+	if err == nil || ctx.Err() != nil || !errors.Is(err, context.Canceled) {
 		return s, err
 	}
-	if i := c.standIn(q.key, err); i.phase() >= stale.WhileRevalidate {
+	if i := c.standIn(q.key, context.Cause(hurried)); i.phase() >= stale.WhileRevalidate {
 		return sighting[V]{item: i}, nil
 	}
 	return c.lookTogether(ctx, q)
 }
+
+// errSlow is why a caller no longer waits for the store, of which he would hear if it deleted his value.
+var errSlow = errors.New("cache: the store takes its time")
 
 // look asks the store. A miss starts the flight at once, before the next look is sent, so that those who take that
 // find it; and while a flight is under way for want of anything to serve, there is nothing to ask the store for.
@@ -134,6 +145,7 @@ func (c *Cache[V]) abandon(s sighting[V]) {
 func (c *Cache[V]) get(ctx context.Context, key Key) (item[V], error) {
 	asOf := c.clock.now()
 	e, err := c.store.Get(context.WithoutCancel(ctx), key)
+	c.away.found(errors.Is(err, ErrUnreachable))
 	switch {
 	case err == nil:
 		i := c.read(key, e)

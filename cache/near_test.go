@@ -203,3 +203,41 @@ func TestWithALastKnownValueNobodyWaitsForAStoreThatRefusesConnections(t *testin
 		assert.Zero(t, time.Since(began))
 	})
 }
+
+// Nor for one that is asked now and then whether it is back.
+func TestWithALastKnownValueNobodyWaitsForAStoreThatIsAway(t *testing.T) {
+	cut(t, windows, func(t *testing.T, o *outage, c, _ *cache.Cache[string], _ cache.Compute[string], _ *atomic.Int64) {
+		var gets atomic.Int64
+		o.before = func(ctx context.Context, _ string) error {
+			gets.Add(1)
+			time.Sleep(250 * time.Millisecond)
+			return errNobody
+		}
+		o.disconnect()
+		began := time.Now()
+		var callers sync.WaitGroup
+		for i := range 20 { // some of whom come when the store is being asked, and would wait for the next time
+			callers.Go(func() {
+				time.Sleep(time.Duration(i) * 10 * time.Millisecond)
+				assert.Equal(t, "known", ask(t, c, nilCompute).Value)
+				assert.LessOrEqual(t, time.Since(began), 250*time.Millisecond, "until it is known")
+			})
+		}
+		callers.Wait()
+		asked := gets.Load()
+		for range 20 {
+			began := time.Now()
+			r := ask(t, c, nilCompute)
+			assert.Equal(t, "known", r.Value)
+			assert.Equal(t, cache.Stale, r.Outcome)
+			assert.Zero(t, time.Since(began), "and never again")
+			time.Sleep(100 * time.Millisecond)
+		}
+		assert.Greater(t, gets.Load(), asked, "though it is asked")
+		time.Sleep(time.Second)
+		o.before = nil
+		ask(t, c, nilCompute) // asks behind the answer
+		time.Sleep(time.Second)
+		assert.Equal(t, cache.Hit, ask(t, c, nilCompute).Outcome, "and found when it is back")
+	})
+}

@@ -91,6 +91,15 @@ func (r *reads[T]) do(ctx context.Context, tasks *recompute.Tasks, name string, 
 	return zero, err
 }
 
+// probe sends a read that nobody waits for, if none is under way.
+func (r *reads[T]) probe(tasks *recompute.Tasks, name string, read func() T) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.turns[name] == nil {
+		_, _ = r.send(tasks, name, read, 0)
+	}
+}
+
 // leave takes a caller off a turn, unless its result is there: then it says so. Whoever's time is up still wants it.
 func (r *reads[T]) leave(t *turn[T], why error) (there bool) {
 	r.mu.Lock()
@@ -116,7 +125,12 @@ func (r *reads[T]) join(tasks *recompute.Tasks, name string, read func() T) (*tu
 		under.next.want++
 		return under.next, nil
 	}
-	t := &turn[T]{read: read, done: make(chan struct{}), want: 1}
+	return r.send(tasks, name, read, 1)
+}
+
+// send begins a turn that so many callers want; r is locked.
+func (r *reads[T]) send(tasks *recompute.Tasks, name string, read func() T, want int) (*turn[T], error) {
+	t := &turn[T]{read: read, done: make(chan struct{}), want: want}
 	if err := tasks.Go(func(context.Context) { r.run(tasks, name, t) }); err != nil {
 		return nil, err
 	}
