@@ -10,29 +10,32 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// watch runs one step as a transaction, for users who may not run scripts: look watches the keys and returns the changes that follow
-// from what it saw; they are made only if the keys are still the same.
-func (h *lease) watch(ctx context.Context, writes bool, look func(tx *redis.Tx) (change func(redis.Pipeliner), err error), keys ...string) error {
-	_, err := doTo(ctx, h.locker.steps, h.lock, writes, func(ctx context.Context) (struct{}, error) {
+// watch runs one step as a transaction, for users who may not run scripts: look watches the keys and returns what it got and the changes
+// that follow from what it saw; they are made only if the keys are still the same. What it got is handed on, never shared: a step that
+// outlives its budget is still at it.
+func watch[T any](
+	ctx context.Context, h *lease, writes bool, look func(tx *redis.Tx) (got T, change func(redis.Pipeliner), err error), keys ...string,
+) (T, error) {
+	got, err := doTo(ctx, h.locker.steps, h.lock, writes, func(ctx context.Context) (got T, err error) {
 		if err := h.locker.mode.prove(ctx, h.locker.steps.rdb, h.lock); err != nil {
-			return struct{}{}, err
+			return got, err
 		}
-		err := error(redis.TxFailedErr)
+		err = redis.TxFailedErr
 		for errors.Is(err, redis.TxFailedErr) && ctx.Err() == nil { // each time, another has got something done
-			err = h.locker.steps.rdb.Watch(ctx, func(tx *redis.Tx) error {
-				change, err := look(tx)
-				if err != nil || change == nil {
+			err = h.locker.steps.rdb.Watch(ctx, func(tx *redis.Tx) (err error) {
+				var change func(redis.Pipeliner)
+				if got, change, err = look(tx); err != nil || change == nil {
 					return err
 				}
 				return h.change(ctx, tx, change, writes)
 			}, keys...)
 		}
-		return struct{}{}, err
+		return got, err
 	})
 	if forbidden(err) {
-		return fmt.Errorf("scripts may not be run, and for a transaction a right is missing (see redislock.RightsWithoutScripts): %w", err)
+		err = fmt.Errorf("scripts may not be run, and for a transaction a right is missing (see redislock.RightsWithoutScripts): %w", err)
 	}
-	return err
+	return got, err
 }
 
 func (h *lease) change(ctx context.Context, tx *redis.Tx, change func(redis.Pipeliner), writes bool) error {
@@ -57,40 +60,39 @@ func reason(made []redis.Cmder, err error) error {
 }
 
 // acquireByTransaction does what acquire.lua does.
-func (h *lease) acquireByTransaction(ctx context.Context) (got answer, err error) {
+func (h *lease) acquireByTransaction(ctx context.Context) (answer, error) {
 	keys := []string{h.lock, h.mark}
 	if h.fence != "" {
 		keys = append(keys, h.fence)
 	}
-	err = h.watch(ctx, true, func(tx *redis.Tx) (func(redis.Pipeliner), error) {
-		got = answer{left: -1}
+	return watch(ctx, h, true, func(tx *redis.Tx) (answer, func(redis.Pipeliner), error) {
+		got := answer{left: -1}
 		holder, err := text(tx.Get(ctx, h.lock))
 		if err != nil {
-			return nil, err
+			return got, nil, err
 		}
 		if left, err := tx.PTTL(ctx, h.lock).Result(); err != nil {
-			return nil, err
+			return got, nil, err
 		} else if holder != "" && holder != h.token && left >= 0 {
 			got.left = left
-			return nil, nil
+			return got, nil, nil
 		}
 		if marked, err := tx.Exists(ctx, h.mark).Result(); err != nil || marked == 1 {
-			return nil, err
+			return got, nil, err
 		}
 		got.granted = true
 		if h.fence != "" {
 			if got.fence, err = h.number(ctx, tx, holder == h.token); err != nil {
-				return nil, err
+				return got, nil, err
 			}
 		}
-		return func(p redis.Pipeliner) {
+		return got, func(p redis.Pipeliner) {
 			if h.fence != "" {
 				p.Set(ctx, h.fence, got.fence, h.ttl+fenceMemory)
 			}
 			p.Set(ctx, h.lock, h.token, h.ttl)
 		}, nil
 	}, keys...)
-	return got, err
 }
 
 // number is the number of a grant: the last one, if that was this.
@@ -108,38 +110,34 @@ func (h *lease) number(ctx context.Context, tx *redis.Tx, granted bool) (int64, 
 }
 
 // extendByTransaction does what extend.lua does.
-func (h *lease) extendByTransaction(ctx context.Context, ttl time.Duration, note string) (got int, err error) {
-	err = h.watch(ctx, true, func(tx *redis.Tx) (func(redis.Pipeliner), error) {
-		got = 0
+func (h *lease) extendByTransaction(ctx context.Context, ttl time.Duration, note string) (int, error) {
+	got, err := watch(ctx, h, true, func(tx *redis.Tx) (int, func(redis.Pipeliner), error) {
 		holder, err := text(tx.Get(ctx, h.lock))
 		if err != nil || holder != h.token {
-			return nil, err
+			return 0, nil, err
 		}
-		got = 1
-		return func(p redis.Pipeliner) { p.PExpire(ctx, h.lock, ttl) }, nil
+		return 1, func(p redis.Pipeliner) { p.PExpire(ctx, h.lock, ttl) }, nil
 	}, h.lock)
 	h.announce(ctx, got, err, note)
 	return got, err
 }
 
 // releaseByTransaction does what release.lua does.
-func (h *lease) releaseByTransaction(ctx context.Context, mark time.Duration, note string) (got int, err error) {
-	err = h.watch(ctx, false, func(tx *redis.Tx) (func(redis.Pipeliner), error) {
+func (h *lease) releaseByTransaction(ctx context.Context, mark time.Duration, note string) (int, error) {
+	got, err := watch(ctx, h, false, func(tx *redis.Tx) (got int, change func(redis.Pipeliner), err error) {
 		holder, err := text(tx.Get(ctx, h.lock))
 		switch {
 		case err != nil:
-			return nil, err
+			return 0, nil, err
 		case holder == h.token:
 			got = 1
-		case holder == "":
-			got = 0
-		default:
+		case holder != "":
 			got = -1
 		}
 		if got != 1 && mark == 0 {
-			return nil, nil
+			return got, nil, nil
 		}
-		return func(p redis.Pipeliner) {
+		return got, func(p redis.Pipeliner) {
 			if got == 1 {
 				p.Del(ctx, h.lock)
 			}
