@@ -15,7 +15,8 @@ local fence
 if numbered then
   fence = redis.pcall('GET', KEYS[3])
   if type(fence) == 'table' and not foreign(fence) then return fence end
-  fence = type(fence) == 'string' and tonumber(fence)
+  fence = type(fence) == 'string' and string.match(fence, '^%d+$') and tonumber(fence)
+  if fence and fence > 9007199254740990 then fence = nil end -- nobody can have been granted that, and it would be the last for ever
 end
 local holder = redis.pcall('GET', KEYS[1])
 if holder == ARGV[1] then -- our own earlier try, whose reply was lost

@@ -43,6 +43,24 @@ var steps = map[string]func(t testing.TB, admin *redis.Client) *redis.Client{
 	"transactions": func(t testing.TB, admin *redis.Client) *redis.Client { return as(t, admin, "-@scripting") },
 }
 
+// What stands in the key of the number may be anything, and must not be what all numbers after it go by.
+func TestANumberThatCannotHaveBeenGrantedCountsForNothing(t *testing.T) {
+	t.Parallel()
+	for name, client := range steps {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			admin := redistest.Client(t, redistest.Start(t))
+			l := fenced(t, client(t, admin))
+			for _, stands := range []string{"inf", "-inf", "nan", "1e300", "0x1fffffffffffff", "-1", " 12", "9007199254740991", "9223372036854775807", "99999999999999999999"} {
+				require.NoError(t, admin.Set(t.Context(), fenceKey, stands, time.Minute).Err())
+				assert.InDelta(t, time.Now().UnixMicro(), number(t, l), float64(time.Minute/time.Microsecond), stands)
+			}
+			require.NoError(t, admin.Set(t.Context(), fenceKey, "9007199254740990", time.Minute).Err())
+			assert.EqualValues(t, 1<<53-1, number(t, l))
+		})
+	}
+}
+
 func TestAFenceOnlyGrows(t *testing.T) {
 	t.Parallel()
 	for name, client := range steps {

@@ -102,6 +102,9 @@ func (h *lease) number(ctx context.Context, tx *redis.Tx, granted bool) (int64, 
 		return 0, err
 	}
 	n, _ := strconv.ParseInt(last, 10, 64)
+	if n < 0 || n > 1<<53-2 {
+		n = 0 // nobody can have been granted that
+	}
 	if granted && n > 0 {
 		return n, nil
 	}
