@@ -36,10 +36,19 @@ func (l *Locker) replicated(ctx context.Context, script *redis.Script, keys []st
 	acked := redis.NewIntCmd(ctx, "wait", l.replicas, l.patience().Milliseconds())
 	_ = p.Process(ctx, acked) // only queued
 	_, err = p.Exec(ctx)
-	if cmd.Err() == nil {
-		err = l.enough(acked)
+	switch {
+	case cmd.Err() != nil:
+		return cmd, err
+	case !done(cmd.Val()):
+		return cmd, nil
 	}
-	return cmd, err
+	return cmd, l.enough(acked)
+}
+
+// done says whether a script did what it was asked to. What it refuses needs no replica.
+func done(reply any) bool {
+	_, granted := reply.([]any)
+	return granted || reply == int64(1)
 }
 
 // patience is how long replicas may take: within the budget, so that the answer still comes.

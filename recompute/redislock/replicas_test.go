@@ -2,6 +2,7 @@ package redislock_test
 
 import (
 	"net"
+	"sync"
 	"testing"
 	"time"
 
@@ -68,4 +69,41 @@ func TestALeaseThatReplicasMustHaveIsGrantedOnlyThen(t *testing.T) {
 			assert.Greater(t, number(t, l), fence)
 		})
 	}
+}
+
+func TestARefusalNeedsNoReplica(t *testing.T) {
+	t.Parallel()
+	for name, client := range steps {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			main, replica := replicated(t)
+			admin := redistest.Client(t, main)
+			l := must(client(t, admin), redislock.Options{Budget: 3 * time.Second, Replicas: 1})
+			lost := acquire(t, l, "lost", long)
+			acquire(t, l, "key", long)
+			require.NoError(t, replica.Kill())
+			_, err := l.Acquire(t.Context(), "key", long)
+			require.ErrorIs(t, err, recompute.ErrHeld)
+			require.NoError(t, admin.Del(t.Context(), "bellwether:l:{lost}").Err())
+			require.ErrorIs(t, lost.Extend(t.Context(), long), recompute.ErrLost)
+		})
+	}
+}
+
+// The server itself is well.
+func TestReplicasThatDoNotAcknowledgeHoldUpNoRelease(t *testing.T) {
+	t.Parallel()
+	main, replica := replicated(t)
+	l := must(redistest.Client(t, main), redislock.Options{Budget: 2 * time.Second, Replicas: 1})
+	lease := acquire(t, l, "key", long)
+	require.NoError(t, replica.Kill())
+	var all sync.WaitGroup
+	for _, key := range []string{"a", "b", "c", "d", "e", "f"} {
+		all.Go(func() {
+			_, err := l.Acquire(t.Context(), key, long)
+			assert.Error(t, err)
+		})
+	}
+	all.Wait()
+	require.NoError(t, lease.Release(t.Context()))
 }

@@ -55,6 +55,8 @@ func classify(ctx context.Context, err error) trouble {
 	}
 	reply := redis.Error(nil)
 	switch {
+	case errors.Is(err, ErrReplicas):
+		return refusing
 	case !errors.As(err, &reply):
 		if ctx.Err() != nil {
 			return left
