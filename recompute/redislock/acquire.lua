@@ -1,14 +1,15 @@
 -- KEYS lock, mark[, fence, queue]; ARGV token, ttl in ms[, ttl of the fence in ms ('' for none), and if the process has waiters: its name,
--- the µs since which the first of them waits, and since which the second ('' for none)].
+-- the µs that the first of them has waited, and that the second has ('' for none)].
 -- Returns 1 granted, {1, its number} if it has one, 0 taken back meanwhile, or 2 + the time in ms for which another has it, if not extended.
 local numbered, waiter = (ARGV[3] or '') ~= '', ARGV[4] or ''
 local function foreign(reply) -- what can't be read as a string is not ours, but no answer is no right
   return type(reply) == 'table' and string.find(reply.err, 'WRONGTYPE', 1, true)
 end
--- Whose turn it is to be woken. Where that may not be kept, everybody is.
-local function queue(since)
-  if waiter == '' or since == '' then return end
-  redis.pcall('ZADD', KEYS[4], 'NX', since, waiter)
+-- Whose turn it is to be woken: by the server's clock, as those of processes differ. Where that may not be kept, everybody is.
+local function queue(waited)
+  if waiter == '' or waited == '' then return end
+  local time = redis.call('TIME')
+  redis.pcall('ZADD', KEYS[4], 'NX', string.format('%.0f', time[1] * 1000000 + time[2] - waited), waiter)
   redis.pcall('PEXPIRE', KEYS[4], 60000) -- who still waits then has asked again, and is in it again
 end
 local fence

@@ -107,7 +107,7 @@ func (e *ear) queued(key string) []any {
 	case 0:
 		return nil
 	case 1:
-		return []any{e.name, came[0].UnixMicro(), ""}
+		return []any{e.name, time.Since(came[0]).Microseconds(), ""}
 	}
-	return []any{e.name, came[0].UnixMicro(), came[1].UnixMicro()}
+	return []any{e.name, time.Since(came[0]).Microseconds(), time.Since(came[1]).Microseconds()}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -213,4 +214,24 @@ func TestASecondWaiterOfAProcessKeepsItsPlaceAmongThoseOfOthers(t *testing.T) {
 	woken(second)
 	time.Sleep(50 * time.Millisecond)
 	assert.Empty(t, other, "it came later")
+}
+
+// In a bubble it is the year 2000, so a process in one would come before all others for ever.
+func TestAProcessWhoseClockIsWrongHasItsTurnLikeAllOthers(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	c := redistest.Client(t, s)
+	acquire(t, fenced(t, c), "key", long)
+	came := time.Now().UnixMicro()
+	synctest.Test(t, func(t *testing.T) {
+		require.Less(t, time.Now().Year(), 2001)
+		l := fenced(t, redistest.Client(t, s))
+		_, stop := l.Wake(t.Context(), "key")
+		defer stop()
+		_, err := l.Acquire(t.Context(), "key", long)
+		require.ErrorIs(t, err, recompute.ErrHeld)
+	})
+	queued := c.ZRangeWithScores(t.Context(), "bellwether:queue:{key}", 0, -1).Val()
+	require.Len(t, queued, 1)
+	assert.InDelta(t, came, queued[0].Score, float64(time.Minute.Microseconds()))
 }
