@@ -156,7 +156,7 @@ func TestARepeatedRequestWhoseNumberIsGoneGetsAHigherOne(t *testing.T) {
 	w.proxy.On(faultproxy.Rule{Marker: script(t, "acquire"), Nth: 2, Do: faultproxy.Delay, For: 300 * time.Millisecond})
 	var gone sync.WaitGroup
 	gone.Go(func() {
-		for w.outside.Exists(t.Context(), "bellwether:l:{key}").Val() == 0 {
+		for w.outside.Exists(t.Context(), "bellwether:lease:{key}").Val() == 0 {
 			time.Sleep(time.Millisecond)
 		}
 		assert.NoError(t, w.outside.Del(t.Context(), fenceKey).Err())

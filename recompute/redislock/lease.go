@@ -35,7 +35,7 @@ type lease struct {
 }
 
 func (l *Locker) lease(name, token string, ttl time.Duration) *lease {
-	lock := l.space.Key("l", name)
+	lock := l.space.Key(l.role, name)
 	h := &lease{locker: l, name: name, lock: lock, mark: lock + ":" + token, ttl: ttl, token: token}
 	if l.fenced {
 		h.fence = l.space.Key("fence", name)

@@ -47,7 +47,7 @@ type member struct {
 func newMember(c redis.UniversalClient, o QuorumOptions, waiters *recompute.Waiters) *member {
 	space := Space(cmp.Or(o.Prefix, "bellwether"))
 	l := On(NewSteps(c, StepOptions{Budget: o.Budget}), space, cmp.Or(o.Channel, string(space)+":leases"))
-	l.fenced, l.ear.waiters = true, waiters
+	l.role, l.fenced, l.ear.waiters = leases, true, waiters
 	return &member{Locker: l, marker: string(space) + ":member", longest: cmp.Or(o.Longest, defaultLongest)}
 }
 

@@ -139,7 +139,7 @@ func TestAProcessPausedPastItsTTLIsToldAtOnceAndHarmsNobody(t *testing.T) {
 	b.expect("done <nil>")
 	b.tell("do job", time.Minute)
 	b.expect("running")
-	token := c.Get(t.Context(), "bellwether:l:{job}").Val()
+	token := c.Get(t.Context(), "bellwether:lease:{job}").Val()
 
 	a.signal(syscall.SIGCONT)
 	resumed := time.Now()
@@ -147,5 +147,5 @@ func TestAProcessPausedPastItsTTLIsToldAtOnceAndHarmsNobody(t *testing.T) {
 	assert.Less(t, time.Since(resumed), late)
 	a.expect("wrote false") // the resource has seen the successor's
 	a.expect("done recompute: the lease is lost")
-	assert.Equal(t, token, c.Get(t.Context(), "bellwether:l:{job}").Val(), "and the successor keeps its lease")
+	assert.Equal(t, token, c.Get(t.Context(), "bellwether:lease:{job}").Val(), "and the successor keeps its lease")
 }

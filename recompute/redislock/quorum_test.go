@@ -79,7 +79,7 @@ var patience = redislock.QuorumOptions{Budget: 5 * time.Second}
 func (e *ensemble) holders(t testing.TB, key string) (n int) {
 	t.Helper()
 	for _, c := range e.outside {
-		n += int(c.Exists(t.Context(), "bellwether:l:{"+key+"}").Val())
+		n += int(c.Exists(t.Context(), "bellwether:lease:{"+key+"}").Val())
 	}
 	return n
 }

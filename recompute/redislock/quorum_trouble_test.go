@@ -108,7 +108,7 @@ func TestAMajorityInTroubleCostsNoMoreThanTheBudget(t *testing.T) {
 				require.ErrorIs(t, err, redislock.ErrQuorum)
 				require.NotErrorIs(t, err, recompute.ErrHeld)
 			})
-			require.Eventually(t, func() bool { return e.outside[0].Exists(t.Context(), "bellwether:l:{key}").Val() == 0 }, soon, time.Millisecond)
+			require.Eventually(t, func() bool { return e.outside[0].Exists(t.Context(), "bellwether:lease:{key}").Val() == 0 }, soon, time.Millisecond)
 			timely(t, budget, func() {
 				err := held.Extend(t.Context(), long)
 				require.ErrorIs(t, err, redislock.ErrQuorum)
@@ -208,7 +208,7 @@ func TestALeaseIsLostWithAMajorityAndKeptWithOne(t *testing.T) {
 	lease := acquire(t, q, "key", long)
 	e.await(t, "key", 5)
 	for i, c := range e.outside {
-		require.NoError(t, c.Del(t.Context(), "bellwether:l:{key}").Err())
+		require.NoError(t, c.Del(t.Context(), "bellwether:lease:{key}").Err())
 		if i < 2 {
 			require.NoError(t, lease.Extend(t.Context(), long))
 			continue
@@ -316,7 +316,7 @@ func TestOnlyTheReleaseOfALeaseWakesThoseWhoWait(t *testing.T) {
 		default:
 		}
 	}
-	require.NoError(t, e.outside[2].Del(t.Context(), "bellwether:l:{key}").Err())
+	require.NoError(t, e.outside[2].Del(t.Context(), "bellwether:lease:{key}").Err())
 	_, err := q.Acquire(t.Context(), "key", long)
 	require.ErrorIs(t, err, recompute.ErrHeld)
 	require.Eventually(t, func() bool { return e.holders(t, "key") == 2 }, soon, time.Millisecond, "the part was given back")

@@ -4,12 +4,12 @@
 // token first, so that a step repeated after a lost reply does no harm, and nobody but the owner can extend or
 // release. For the name n under the prefix p:
 //
-//	p:l:{n}        the lease
-//	p:l:{n}:token  for a while, where an acquire was taken back whose outcome is not known
-//	p:fence:{n}    the number of the last grant, of lockers whose leases have one
-//	p:queue:{n}    the processes that wait, while some do
-//	p:member       since when the server has kept what it was told, if it is one of a [Quorum]; this key has no ttl
-//	p:leases       the channel on which releases and renewals are announced
+//	p:lease:{n}        the lease; p:l:{n} if it is for a computation (see [On])
+//	p:lease:{n}:token  for a while, where an acquire was taken back whose outcome is not known
+//	p:fence:{n}        the number of the last grant, of lockers whose leases have one
+//	p:queue:{n}        the processes that wait, while some do
+//	p:member           since when the server has kept what it was told, if it is one of a [Quorum]; this key has no ttl
+//	p:leases           the channel on which releases and renewals are announced
 //
 // # What it does not guarantee
 //
@@ -66,6 +66,7 @@ type Options struct {
 type Locker struct {
 	steps    *Steps
 	space    Space
+	role     string // of its leases' keys
 	channel  string
 	fenced   bool
 	queues   bool
@@ -86,7 +87,7 @@ func New(rdb redis.UniversalClient, o Options) (*Locker, error) {
 	}
 	space := Space(cmp.Or(o.Prefix, "bellwether"))
 	l := On(NewSteps(rdb, StepOptions{Budget: o.Budget}), space, cmp.Or(o.Channel, string(space)+":leases"))
-	l.fenced, l.queues, l.replicas = !o.Unfenced, true, o.Replicas
+	l.role, l.fenced, l.queues, l.replicas = leases, !o.Unfenced, true, o.Replicas
 	return l, nil
 }
 
@@ -107,9 +108,16 @@ func (o Options) validate(rdb redis.UniversalClient) error {
 	return errors.Join(append(faults, Space(o.Prefix).Validate())...)
 }
 
-// On returns a Locker that shares steps. Its leases carry no fence: they are for those who number what they write by other means.
+// The roles of leases' keys: a job may have the name of something that is computed, and may ask for it.
+const (
+	leases       = "lease"
+	computations = "l"
+)
+
+// On returns a Locker that shares steps. Its leases are for computations: they carry no fence, as what is written is numbered by other
+// means, and exclude none of a Locker that [New] returns, whatever the prefix.
 func On(steps *Steps, space Space, channel string) *Locker {
-	return &Locker{steps: steps, space: space, channel: channel, ear: newEar(steps, channel)}
+	return &Locker{steps: steps, space: space, role: computations, channel: channel, ear: newEar(steps, channel)}
 }
 
 // Wake tells when a lease of key is released. The first who waits has the locker subscribe; a minute after the last it unsubscribes.

@@ -122,7 +122,7 @@ func TestAllKeysHaveATTL(t *testing.T) {
 	keys := redistest.Keys(t, c)
 	require.Len(t, keys, 1)
 	for key, ttl := range keys {
-		assert.Equal(t, "bellwether:l:{key}", key)
+		assert.Equal(t, "bellwether:lease:{key}", key)
 		assert.InDelta(t, 10*time.Second, ttl, float64(time.Second))
 	}
 	require.NoError(t, lease.Extend(t.Context(), 20*time.Second))
@@ -160,7 +160,7 @@ func TestALeaseOfAnyOtherTokenIsNeitherExtendedNorReleased(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			lease := acquire(t, patient(c), name, long)
-			key := "bellwether:l:{" + name + "}"
+			key := "bellwether:lease:{" + name + "}"
 			value := other(c.Get(t.Context(), key).Val())
 			require.NoError(t, c.Set(t.Context(), key, value, 10*time.Second).Err())
 			require.ErrorIs(t, lease.Extend(t.Context(), long), recompute.ErrLost)
@@ -191,7 +191,7 @@ func TestAVanishedLeaseIsNotRevivedNorTakenFromItsSuccessor(t *testing.T) {
 func TestWhatHasNoTTLOrIsNoStringIsNotALease(t *testing.T) {
 	t.Parallel()
 	c := redistest.Client(t, redistest.Start(t))
-	const key = "bellwether:l:{key}"
+	const key = "bellwether:lease:{key}"
 	for name, put := range map[string]func(p redis.Pipeliner){
 		"a string without a TTL": func(p redis.Pipeliner) { p.Set(t.Context(), key, "x", 0) },
 		"a list":                 func(p redis.Pipeliner) { p.RPush(t.Context(), key, "x") },

@@ -45,9 +45,9 @@ func TestALeaseThatReplicasMustHaveIsGrantedOnlyThen(t *testing.T) {
 			lease := acquire(t, l, "key", long)
 			fence := fenceOf(t, lease)
 			copied := redistest.Client(t, replica)
-			assert.EqualValues(t, 1, copied.Exists(t.Context(), "bellwether:l:{key}").Val(), "the replica has it when it is granted")
+			assert.EqualValues(t, 1, copied.Exists(t.Context(), "bellwether:lease:{key}").Val(), "the replica has it when it is granted")
 			require.NoError(t, lease.Extend(t.Context(), 2*long))
-			assert.Greater(t, copied.PTTL(t.Context(), "bellwether:l:{key}").Val(), long)
+			assert.Greater(t, copied.PTTL(t.Context(), "bellwether:lease:{key}").Val(), long)
 
 			_, err := l.Acquire(t.Context(), "key", long)
 			require.ErrorIs(t, err, recompute.ErrHeld, "that needs no replica")
@@ -84,7 +84,7 @@ func TestARefusalNeedsNoReplica(t *testing.T) {
 			require.NoError(t, replica.Kill())
 			_, err := l.Acquire(t.Context(), "key", long)
 			require.ErrorIs(t, err, recompute.ErrHeld)
-			require.NoError(t, admin.Del(t.Context(), "bellwether:l:{lost}").Err())
+			require.NoError(t, admin.Del(t.Context(), "bellwether:lease:{lost}").Err())
 			require.ErrorIs(t, lost.Extend(t.Context(), long), recompute.ErrLost)
 		})
 	}

@@ -39,7 +39,7 @@ func lifeOf(t *testing.T, admin, c *redis.Client) map[string]error {
 			happened["extend"] = errors.Join(happened["extend"], lease.Extend(t.Context(), long))
 			happened["release"] = errors.Join(happened["release"], lease.Release(t.Context()))
 		}
-		require.NoError(t, admin.Del(t.Context(), "bellwether:l:{key}").Err())
+		require.NoError(t, admin.Del(t.Context(), "bellwether:lease:{key}").Err())
 	}
 	holder := acquire(t, fenced(t, admin), "held", long)
 	_, happened["refusal"] = l.Acquire(t.Context(), "held", long)

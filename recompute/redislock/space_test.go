@@ -3,11 +3,13 @@ package redislock_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/bellwether-cache/bellwether/internal/redistest"
+	"github.com/bellwether-cache/bellwether/recompute"
 	"github.com/bellwether-cache/bellwether/recompute/redislock"
 )
 
@@ -79,4 +81,18 @@ func FuzzSpace(f *testing.F) {
 		}
 		require.Len(t, keys, want, "%q and %q share a key", name, other)
 	})
+}
+
+// A job may have the name of something that is computed, and ask for it: it would wait for itself.
+func TestAJobAndAComputationOfOneNameDoNotExcludeEachOther(t *testing.T) {
+	t.Parallel()
+	c := redistest.Client(t, redistest.Start(t))
+	computes := redislock.On(redislock.NewSteps(c, redislock.StepOptions{Budget: 5 * time.Second}), "bellwether", "")
+	job := acquire(t, fenced(t, c), "key", long)
+	lease := acquire(t, computes, "key", long)
+	_, err := computes.Acquire(t.Context(), "key", long)
+	require.ErrorIs(t, err, recompute.ErrHeld)
+	require.NoError(t, lease.Release(t.Context()))
+	require.NoError(t, job.Extend(t.Context(), long))
+	require.NoError(t, job.Release(t.Context()))
 }
