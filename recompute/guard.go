@@ -162,12 +162,11 @@ func (g *Guard) ask(ctx context.Context, key string, began time.Time, refused in
 	h := newHeld(lease, since, ttl)
 	if left, least := h.Left(), cmp.Or(g.o.MinLeft, ttl/3); left < least {
 		err := fmt.Errorf("recompute: the lease was granted when %v was left of %v, and should be %v", left, ttl, least)
+		defer func() { g.o.Trace.released(lease.Release(context.WithoutCancel(ctx))) }()
 		g.o.Trace.failed(err)
-		g.o.Trace.released(lease.Release(context.WithoutCancel(ctx)))
 		return nil, err
 	}
 	h.waited, h.refused = time.Since(began), refused
-	g.o.Trace.acquired(h.waited)
 	return h, nil
 }
 
@@ -191,9 +190,12 @@ func (g *Guard) run(ctx context.Context, key string, h *Held, work func(context.
 		cancel(context.Canceled)
 		nest.over.Store(true)
 		g.took.add(took, err != nil)
+		left := h.end()
+		defer func() { g.o.Trace.released(h.lease.Release(context.WithoutCancel(ctx))) }() // whatever a hook does
 		g.o.Trace.worked(took, err)
-		g.o.Trace.left(h.end(), h.ttl)
-		g.o.Trace.released(h.lease.Release(context.WithoutCancel(ctx)))
+		g.o.Trace.left(left, h.ttl)
 	}()
+	g.o.Trace.acquired(h.waited)
+	began = time.Now()
 	return blame(under, work(under, h))
 }
