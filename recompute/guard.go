@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"sync/atomic"
 	"time"
 )
@@ -30,6 +31,7 @@ type GuardOptions struct {
 type Guard struct {
 	locker    Locker
 	o         GuardOptions
+	excludes  any  // what else has this asks the same locker: work under the one would wait for itself at the other
 	patient   bool // nobody has said how often to ask
 	took      durations
 	contended atomic.Int64 // when somebody was refused, in Unix ns
@@ -40,7 +42,11 @@ func NewGuard(l Locker, o GuardOptions) (*Guard, error) {
 	if err := o.validate(l); err != nil {
 		return nil, err
 	}
-	return &Guard{locker: l, o: o.withDefaults(), patient: o.Retry == Backoff{}}, nil
+	g := &Guard{locker: l, o: o.withDefaults(), patient: o.Retry == Backoff{}}
+	if g.excludes = l; reflect.TypeOf(l).Kind() != reflect.Pointer { // others may be equal and not the same, or can't be compared
+		g.excludes = g
+	}
+	return g, nil
 }
 
 // TTL returns for how long the next lease will be asked.
@@ -68,7 +74,7 @@ func (g *Guard) Do(ctx context.Context, key string, work func(ctx context.Contex
 	switch {
 	case key == "":
 		return fmt.Errorf("%w: %w", ErrNotRun, errNoKey)
-	case inside(ctx, g, key):
+	case inside(ctx, g.excludes, key):
 		return fmt.Errorf("%w: %w", ErrNotRun, ErrRecursive)
 	}
 	h, err := g.wait(ctx, key)
@@ -172,7 +178,7 @@ func (g *Guard) ask(ctx context.Context, key string, began time.Time, refused in
 
 // run does the work and releases the lease, however the work ends.
 func (g *Guard) run(ctx context.Context, key string, h *Held, work func(context.Context, *Held) error) (err error) {
-	ctx, nest := enclose(ctx, g, key)
+	ctx, nest := enclose(ctx, g.excludes, key)
 	// The lease is kept by a context of its own, so that it lasts while work winds down whose caller has gone.
 	keep, end := context.WithTimeoutCause(context.WithoutCancel(ctx), g.o.MaxHold, ErrLimit)
 	held, stop := Hold(keep, nil, kept{h}, h.since, h.ttl, g.o.Trace)

@@ -114,3 +114,17 @@ func TestWhatAFlightLeftRunningMayAskForItsKey(t *testing.T) {
 		assert.Equal(t, "run 1", value)
 	})
 }
+
+func TestWorkThatAsksForItsOwnLeaseByAnotherGuardIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := new(recompute.Local)
+		outer, inner := guard(t, l, recompute.GuardOptions{}), guard(t, l, recompute.GuardOptions{})
+		elsewhere := guard(t, new(recompute.Local), recompute.GuardOptions{})
+		began := time.Now()
+		require.NoError(t, outer.Do(t.Context(), "k", func(ctx context.Context, _ *recompute.Held) error {
+			require.ErrorIs(t, inner.Do(ctx, "k", never(t)), recompute.ErrRecursive)
+			return elsewhere.Do(ctx, "k", func(context.Context, *recompute.Held) error { return nil })
+		}))
+		assert.Zero(t, time.Since(began))
+	})
+}
