@@ -39,7 +39,11 @@ func (e *ear) wait(key string) (woken <-chan struct{}, stop func()) {
 	woken, leave := e.waiters.Wait(key)
 	e.enter()
 	return woken, sync.OnceFunc(func() {
+		unused := len(woken) > 0
 		leave()
+		if unused && len(e.waiters.Since(key)) == 0 {
+			e.handOn(key)
+		}
 		e.exit()
 	})
 }
@@ -85,15 +89,17 @@ func (e *ear) hear(m Message, _ error) {
 		e.waiters.WakeAll()
 	case m.Kind == Released && (m.Body == "" || m.Body == e.name):
 		if !e.waiters.Wake(m.Name) && m.Body != "" {
-			_ = e.tasks.Go(func(ctx context.Context) { e.pass(ctx, m.Name) })
+			e.handOn(m.Name)
 		}
 	}
 }
 
-// pass gives up the turn of this process, in which nobody waits any more, to all others.
-func (e *ear) pass(ctx context.Context, name string) {
-	_, _ = doAt(ctx, e.hub.steps, e.hub.channel, func(ctx context.Context) (int64, error) { // who is not told asks by itself
-		return e.hub.steps.rdb.Publish(ctx, e.hub.channel, Message{Kind: Released, Name: name}.encode()).Result()
+// handOn gives up the turn of this process, in which nobody waits any more, to all others.
+func (e *ear) handOn(name string) {
+	_ = e.tasks.Go(func(ctx context.Context) {
+		_, _ = doAt(ctx, e.hub.steps, e.hub.channel, func(ctx context.Context) (int64, error) { // who is not told asks by itself
+			return e.hub.steps.rdb.Publish(ctx, e.hub.channel, Message{Kind: Released, Name: name}.encode()).Result()
+		})
 	})
 }
 

@@ -153,6 +153,25 @@ func TestATurnThatNobodyTakesGoesToTheOthers(t *testing.T) {
 	}
 }
 
+// Its last waiter may give up in the moment in which its turn comes.
+func TestATurnThatItsWaiterDoesNotUseGoesToTheOthers(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	holder, first, waits := fenced(t, redistest.Client(t, s)), fenced(t, redistest.Client(t, s)), fenced(t, redistest.Client(t, s))
+	lease := acquire(t, holder, "key", long)
+	turn, leave := queue(t, first)
+	heard, stop := queue(t, waits)
+	defer stop()
+	require.NoError(t, lease.Release(t.Context()))
+	require.Eventually(t, func() bool { return len(turn) == 1 }, 20*time.Second, time.Millisecond)
+	leave()
+	select {
+	case <-heard:
+	case <-time.After(20 * time.Second):
+		require.FailNow(t, "not woken")
+	}
+}
+
 func TestProcessesAreWokenInTheOrderInWhichTheyCame(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
