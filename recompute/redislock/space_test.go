@@ -15,7 +15,7 @@ import (
 
 const space = redislock.Space("app")
 
-var roles = []string{"l", "v", "f"} // of leases and of entries
+var roles = []string{"lease", "fence", "queue", "l", "v", "f"} // of leases and of entries
 
 // braces are names that were put into one slot by some schemes and into several by others.
 var braces = []string{
