@@ -24,6 +24,10 @@ var (
 	ErrRefused = errors.New("cache: the store takes no writes")
 	// ErrClosed says that the cache was closed.
 	ErrClosed = recompute.ErrClosed
+	// ErrBusy says that Options.Wait ran out with nothing to serve.
+	ErrBusy = recompute.ErrBusy
+	// ErrLimit says that a computation ran longer than Options.Limit.
+	ErrLimit = recompute.ErrLimit
 )
 
 // Key says where an entry is. One name can have an entry for each schema, so that two versions of a program that

@@ -77,7 +77,7 @@ func (c *Cache[V]) put(ctx context.Context, k Key, i item[V]) error {
 
 // Delete removes keys. When it has returned nil, no value whose computation began before is served any more, by any
 // process: a computation under way can't bring one back, and only those who asked before get its result. On error
-// the keys that it names may still be there; the deletion
+// some of the keys may still be there; the deletion
 // is repeated until the store takes it (of 10,000 keys at most), unless something newer is written or the cache is closed.
 //
 // Change the source first, then delete: a computation between the two would read the old source and be current.

@@ -15,8 +15,11 @@ import (
 // middleware, whose keys they make. A URI is one as the handler sees it: absolute, with the scheme and host of the
 // requests. Change the source first, then purge: once it has returned nil, no answer is served that was begun before.
 //
-// Where Key.Headers or Key.Add are used, purge by a request that has what they look at: [PurgeRequest].
+// Where Key.Headers or Key.Add are used it is refused: purge by a request that has what they look at, with [PurgeRequest].
 func Purge(ctx context.Context, c *cache.Cache[Response], o Options, uris ...string) error {
+	if len(o.Key.Headers) > 0 || o.Key.Add != nil {
+		return errors.New("middleware: Purge: the keys depend on Key.Headers or Key.Add, which no URI has: use PurgeRequest")
+	}
 	requests := make([]*http.Request, len(uris))
 	for i, uri := range uris {
 		u, err := url.Parse(uri)

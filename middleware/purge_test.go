@@ -64,6 +64,10 @@ func TestAPurgeRemovesAllVariantsEverywhere(t *testing.T) {
 	ask("2")
 	require.ErrorContains(t, middleware.Purge(t.Context(), s.caches[0], o, "/a"), `"/a" is no absolute URI`)
 	require.ErrorContains(t, middleware.Purge(t.Context(), s.caches[0], o, "http://[::1"), "missing ']'")
+	for _, key := range []middleware.Key{{Headers: []string{"X-Me"}}, {Add: func(*http.Request) (string, error) { return "", nil }}} {
+		o := middleware.Options{Key: key}
+		require.ErrorContains(t, middleware.Purge(t.Context(), s.caches[0], o, "http://site.test/a"), "use PurgeRequest", "no URI has that key")
+	}
 	require.NoError(t, s.caches[0].Close())
 	require.Error(t, middleware.Purge(t.Context(), s.caches[0], o, "http://site.test/a"), "it is told")
 }

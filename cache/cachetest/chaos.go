@@ -59,6 +59,8 @@ const (
 	OnEvent       Step = "event"
 )
 
+var steps = []Step{OnGet, OnGetPromptly, OnBegin, OnSet, OnFail, OnDelete, OnAcquire, OnExtend, OnRelease, OnEvent}
+
 // Fault is what can happen to a step.
 type Fault string
 
@@ -122,8 +124,15 @@ func (c *Chaos) Validate() error {
 			faults = append(faults, fmt.Errorf("cachetest: ChaosOptions.%s is %v, must be from 0 to 1", name, rate))
 		}
 	}
-	if min(c.o.Longest, c.o.Budget, c.o.Outage) < 0 {
-		faults = append(faults, errors.New("cachetest: ChaosOptions has a negative time"))
+	for name, d := range map[string]time.Duration{"Longest": c.o.Longest, "Budget": c.o.Budget, "Outage": c.o.Outage} {
+		if d < 0 {
+			faults = append(faults, fmt.Errorf("cachetest: ChaosOptions.%s is %v, must be ≥ 0", name, d))
+		}
+	}
+	for _, step := range c.o.Steps {
+		if !slices.Contains(steps, step) {
+			faults = append(faults, fmt.Errorf("cachetest: ChaosOptions.Steps has %q, allowed are %q", step, steps))
+		}
 	}
 	if c.store == nil {
 		faults = append(faults, errors.New("cachetest: the store of a Chaos is nil"))

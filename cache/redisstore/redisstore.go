@@ -35,6 +35,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
+// Rights are what a user of Redis needs, as ACL SETUSER takes them, for the default prefix. Without subscribe or publish waiting is
+// polling; without another one each process is on its own, which cache.Trace.StoreFailed tells.
+const Rights = "~bellwether:* &bellwether:* +eval +evalsha +get +set +del +exists +pexpire +pttl +time +publish +subscribe " +
+	"+hget +hset +hdel +hkeys +hlen +type"
+
 // Options configures a [Store]. The zero value works.
 type Options struct {
 	Prefix   string        // put before every Redis key and channel; default "bellwether"; no braces

@@ -118,7 +118,7 @@ func (s *Store) Delete(ctx context.Context, ago time.Duration, names ...string) 
 		err := s.steps.Erase(ctx, deleteScript, s.keys(name),
 			memory.Milliseconds(), s.hub.Channel(), note, ago.Milliseconds()).Err()
 		if err != nil {
-			faults = append(faults, fmt.Errorf("redisstore: delete %q: %w", name, state(err)))
+			faults = append(faults, fmt.Errorf("redisstore: delete: %w", state(err))) // without the name: it may be a secret, and errors are logged
 		}
 	}
 	return errors.Join(faults...)

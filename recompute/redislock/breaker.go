@@ -32,7 +32,11 @@ func newBreaker(name string, tell func(state string, err error)) *breaker {
 		ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= failuresToOpen },
 		IsExcluded:  func(err error) bool { return errors.Is(err, errNeither) },
 		OnStateChange: func(_ string, _, to gobreaker.State) {
-			if tell != nil {
+			switch {
+			case tell == nil:
+			case to == gobreaker.StateClosed:
+				tell(name+" "+to.String(), nil)
+			default:
 				tell(name+" "+to.String(), b.err())
 			}
 		},

@@ -35,7 +35,7 @@ type Steps struct {
 // StepOptions configures [Steps]. The zero value works.
 type StepOptions struct {
 	Budget  time.Duration                 // longest time of a step; default [DefaultBudget]
-	Breaker func(state string, err error) // told of each change, for example "link open"; err is the failure that opened it
+	Breaker func(state string, err error) // told of each change, for example "link open"; err is the failure that opened it, nil once it is closed
 }
 
 // NewSteps returns Steps on rdb. What shares Steps shares their breakers.
