@@ -187,3 +187,16 @@ func TestOptionsThatCannotWorkAreReported(t *testing.T) {
 	require.ErrorContains(t, err, "braces")
 	require.ErrorContains(t, err, "MaxBytes")
 }
+
+// A key can be a secret, and errors end up in logs.
+func TestErrorsOfTheStoreDoNotSayTheKey(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	r := join(t, s.Addr, plain[string])
+	require.NoError(t, s.Kill())
+	_, err := r.Get(t.Context(), "token=secret")
+	for _, err := range []error{err, r.Set(t.Context(), "token=secret", "v"), r.Delete(t.Context(), "token=secret")} {
+		require.Error(t, err)
+		assert.NotContains(t, err.Error(), "secret")
+	}
+}
