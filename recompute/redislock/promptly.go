@@ -25,6 +25,7 @@ type prompt struct {
 	client *redis.Client
 	slow   atomic.Int64 // since when it is not asked, in Unix ns
 	closed atomic.Bool  // since it refused a connection
+	knocks atomic.Int64 // when a connection was refused last, in Unix ns
 }
 
 // ErrConnectionRefused says that the server refuses connections.
@@ -35,10 +36,34 @@ func newPrompt(rdb redis.UniversalClient) *prompt {
 	if !ok || client == nil {
 		return nil
 	}
-	client = client.WithTimeout(promptly) // same connections, options of its own
-	client.Options().ContextTimeoutEnabled = true
-	client.Options().MaxRetries = 0
-	return &prompt{client: client}
+	p := new(prompt)
+	client.AddHook(doorbell{p})
+	p.client = client.WithTimeout(promptly) // same connections, options of its own
+	p.client.Options().ContextTimeoutEnabled = true
+	p.client.Options().MaxRetries = 0
+	return p
+}
+
+// doorbell is a hook that hears of refused connections. By itself go-redis dials again and again before it tells.
+type doorbell struct{ *prompt }
+
+// DialHook notes what it hears.
+func (d doorbell) DialHook(next redis.DialHook) redis.DialHook {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := next(ctx, network, addr)
+		if refuses(err) {
+			d.knocks.Store(time.Now().UnixNano())
+		}
+		return conn, err
+	}
+}
+
+// ProcessHook changes nothing.
+func (doorbell) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+// ProcessPipelineHook changes nothing.
+func (doorbell) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
 }
 
 // Promptly runs one step that writes nothing on the caller's own goroutine, for 50 ms at most. It fails at once where
@@ -53,6 +78,7 @@ func Promptly[T any](ctx context.Context, s *Steps, step func(context.Context, *
 	case sulks, !p.closed.Load() && !s.servers.any.link.healthy():
 		return v, errNotPrompt
 	}
+	began := time.Now().UnixNano()
 	bounded, cancel := context.WithTimeout(ctx, min(promptly, s.budget))
 	defer cancel()
 	v, err = step(bounded, p.client)
@@ -61,8 +87,9 @@ func Promptly[T any](ctx context.Context, s *Steps, step func(context.Context, *
 		return v, err
 	}
 	p.slow.Store(time.Now().UnixNano())
-	p.closed.Store(refuses(err))
-	if refuses(err) {
+	refused := refuses(err) || p.knocks.Load() >= began
+	p.closed.Store(refused)
+	if refused {
 		err = fmt.Errorf("%w: %w", ErrConnectionRefused, err)
 	}
 	return v, err
