@@ -56,8 +56,9 @@ func (f *failures) note(name string, err error, cooldown time.Duration) {
 	f.forget()
 }
 
-// hear takes in that a computation has failed somewhere in the fleet: all processes make their pauses together, or the
-// source would be asked the more for failing. One that is heard of in a pause is the one that began it, or came of a call that could not wait.
+// hear takes in that a computation has failed somewhere in the fleet: all processes make their pauses together, or
+// the source would be asked the more for failing. One that is heard of in a pause is the one that began it, or came
+// of a call that could not wait.
 func (f *failures) hear(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -36,10 +36,10 @@ type Options[V any] struct {
 	// Codec turns values into bytes. Default: msgpack, which keeps exported fields only, see [Msgpack].
 	Codec Codec[V]
 
-	// Clone copies a value for one more caller. Without it, each caller gets a copy decoded from the stored
-	// bytes, unless V holds nothing that can be changed through a copy (strings, numbers, arrays and structs of
-	// such, or values with a method Immutable()): that is always right but costs a decoding for each caller. If callers never change their values,
-	// give func(v V) V { return v }.
+	// Clone copies a value for one more caller. Without it, each caller gets a copy decoded from the stored bytes,
+	// unless V holds nothing that can be changed through a copy (strings, numbers, arrays and structs of such, or
+	// values with a method Immutable()): that is always right but costs a decoding for each caller. If callers never
+	// change their values, give func(v V) V { return v }.
 	Clone func(V) V
 
 	// Fallback answers in place of an error when there is nothing to serve, not even a stale value. It gets the
@@ -50,14 +50,14 @@ type Options[V any] struct {
 	StaleIf func(err error) bool
 
 	// MaxComputes is the most computations that run at once in this process, those included that go on after their
-	// Limit. Over it a stale value is served as it is, and other callers wait in turn, for at most Wait. What a computation waits for in
-	// this cache counts as a part of it. Default 0: no bound.
+	// Limit. Over it a stale value is served as it is, and other callers wait in turn, for at most Wait. What a
+	// computation waits for in this cache counts as a part of it. Default 0: no bound.
 	MaxComputes int
 
 	// Near is how many bytes of last known values this process keeps, to serve them as stale while the store can't be
-	// reached, and so that what is computed then is computed once in its lifetime. They take no part otherwise. A value that
-	// was deleted is not served if this process has heard of it; it hears no more than the store can
-	// tell. Default 32 MiB; -1: none.
+	// reached, and so that what is computed then is computed once in its lifetime. They take no part otherwise. A
+	// value that was deleted is not served if this process has heard of it; it hears no more than the store can tell.
+	// Default 32 MiB; -1: none.
 	Near int
 
 	// Trace tells what happens inside.

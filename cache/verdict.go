@@ -41,9 +41,10 @@ func NoStore(ctx context.Context) bool {
 	return v != nil
 }
 
-// Lasting says, from inside a computation, how long its result is useful, in place of Options.Policy. Here Fresh may be
-// 0: then the value is stored, but who asks for it computes; and if all windows are 0 it is as [NoStore]. Cooldown and
-// Beta remain those of Options.Policy. It returns an error, and changes nothing, if a window is negative or ctx is not that of a computation.
+// Lasting says, from inside a computation, how long its result is useful, in place of Options.Policy. Here Fresh may
+// be 0: then the value is stored, but who asks for it computes; and if all windows are 0 it is as [NoStore]. Cooldown
+// and Beta remain those of Options.Policy. It returns an error, and changes nothing, if a window is negative or ctx
+// is not that of a computation.
 func Lasting(ctx context.Context, p stale.Policy) error {
 	v := verdictOf(ctx)
 	if v == nil {

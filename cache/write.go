@@ -11,7 +11,8 @@ import (
 )
 
 // Get returns the value of key if the store has one that may be served, and never computes. Else it returns
-// [ErrNotFound]. Trouble with the store is an error here, and not that one. A value within WhileRevalidate is returned as it is, with nothing done behind it.
+// [ErrNotFound]. Trouble with the store is an error here, and not that one. A value within WhileRevalidate is
+// returned as it is, with nothing done behind it.
 func (c *Cache[V]) Get(ctx context.Context, key string) (Result[V], error) {
 	k, err := c.check(ctx, key)
 	if err != nil {
