@@ -124,10 +124,10 @@ func TestALostRenewalIsMadeUpFor(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
 	proxy := faultproxy.Start(t, s.Addr)
-	short := func(s *setup[string]) { s.cache.Lease = 600 * time.Millisecond }
+	short := func(s *setup[string]) { s.cache.Lease = 2 * time.Second }
 	a, b := join(t, proxy.Addr, plain[string], short), join(t, s.Addr, short)
 	proxy.On(faultproxy.Rule{Marker: extension, Nth: 1, Do: faultproxy.StallReply}) // what is lost at once, go-redis sends again
-	o := origin[string]{value: "v", takes: 2 * time.Second}
+	o := origin[string]{value: "v", takes: 4 * time.Second}
 	asked := ask(t, a, "k", o.compute)
 	time.Sleep(100 * time.Millisecond)
 	get(t, b, "k", o.compute, cache.Collapsed)

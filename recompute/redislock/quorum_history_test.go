@@ -28,7 +28,9 @@ func observe(t *testing.T, servers, clients int, seed uint64, prepare func([]*re
 	o := redislock.QuorumOptions{Budget: 100 * time.Millisecond, Longest: termTTL}
 	founder := e.open(t, redislock.QuorumOptions{Budget: 5 * time.Second, Longest: termTTL})
 	require.NoError(t, acquire(t, founder, "found", termTTL).Release(t.Context()))
-	e.skew(t, "key")
+	if servers == 3 {
+		e.skew(t, "key")
+	}
 	var quorums []*redislock.Quorum
 	for range clients {
 		own := &ensemble{servers: e.servers}
@@ -115,7 +117,7 @@ func (e *ensemble) disturb(t *testing.T, dice *rand.Rand, end time.Time) {
 		}
 		pause := time.Duration(50+dice.IntN(100)) * time.Millisecond
 		switch {
-		case dice.IntN(6) == 0 && time.Since(restarted) > 3*termTTL:
+		case dice.IntN(6) == 0 && n > 3 && time.Since(restarted) > 3*termTTL:
 			require.NoError(t, e.servers[server].Kill())
 			time.Sleep(pause)
 			require.NoError(t, e.servers[server].Restart())
@@ -138,6 +140,7 @@ func (e *ensemble) disturb(t *testing.T, dice *rand.Rand, end time.Time) {
 	}
 }
 
+// Of three servers the clocks are hours apart, five are killed at times: both at once could put fences out of order, as the doc says.
 func TestUnderFaultsTwoNeverHoldALeaseOfAQuorumAndFencesAreInOrder(t *testing.T) {
 	t.Parallel()
 	for _, servers := range []int{3, 5} {
