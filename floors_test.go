@@ -33,6 +33,7 @@ const (
 	pgx          = "github.com/jackc/pgx/v5"
 	testify      = "github.com/stretchr/testify"
 	porcupine    = "github.com/anishathalye/porcupine"
+	goleak       = "go.uber.org/goleak"
 )
 
 // row is what a library package may do. Any may import the standard library.
@@ -141,7 +142,7 @@ func allowed(name, imported string) bool {
 	case program(name):
 		return true
 	case support(name):
-		return isOurs && support(ours) || ours == clientsOf[name] || within(goRedis) || within(pgx) || within(testify) || within(porcupine)
+		return isOurs && support(ours) || ours == clientsOf[name] || within(goRedis) || within(pgx) || within(testify) || within(porcupine) || within(goleak)
 	case isOurs:
 		return slices.Contains(r.ours, ours)
 	default:

@@ -50,7 +50,7 @@ func TestAKilledHolderIsTakenOverByOneWaiter(t *testing.T) {
 	c.call(50, "k", "v2", 100*time.Millisecond)
 	time.Sleep(workerLease / 2) // it has been renewed: its holder was alive until the end
 	killed := time.Now()
-	a.signal(syscall.SIGKILL)
+	a.Signal(syscall.SIGKILL)
 
 	got := b.answers(50, "k")
 	for answer, n := range c.answers(50, "k") {
@@ -73,7 +73,7 @@ func TestBesideADeadHolderTheStaleValueIsServedAtOnce(t *testing.T) {
 	time.Sleep(750 * time.Millisecond) // past its freshness
 	a.call(1, "k", "v2", time.Minute)
 	a.expect("computing k")
-	a.signal(syscall.SIGKILL)
+	a.Signal(syscall.SIGKILL)
 
 	killed := time.Now()
 	b.call(50, "k", "v3", 0)
@@ -94,7 +94,7 @@ func TestAHolderPausedPastItsLeaseReplacesNothing(t *testing.T) {
 	a.expect("computing k")
 	a.call(4, "k", "v1", 1500*time.Millisecond)
 	time.Sleep(50 * time.Millisecond) // they are aboard
-	a.signal(syscall.SIGSTOP)
+	a.Signal(syscall.SIGSTOP)
 	paused := time.Now()
 
 	b.call(5, "k", "v2", 0)
@@ -107,7 +107,7 @@ func TestAHolderPausedPastItsLeaseReplacesNothing(t *testing.T) {
 	v3 := gate("v3")
 	asked := ask(t, r, "k", v3.compute)
 	<-v3.running
-	a.signal(syscall.SIGCONT)
+	a.Signal(syscall.SIGCONT)
 	a.expect("overtaken")
 	assert.Contains(t, []string{"v1 computed", "v3 computed"}, a.expect("got k"))
 	assert.Len(t, leases(r.rdb), 1, "the successor's lease")
@@ -132,10 +132,10 @@ func TestAProcessThatIsTerminatedUnderLoadLeavesNoLease(t *testing.T) {
 		a.expect("computing")
 		time.Sleep(time.Duration(round) * 20 * time.Millisecond)
 		began := time.Now()
-		a.signal(syscall.SIGTERM)
+		a.Signal(syscall.SIGTERM)
 		assert.Equal(t, "<nil>", closed(a))
 		assert.Less(t, time.Since(began), 3*time.Second)
-		for range a.lines { // until it has ended
+		for range a.Lines() { // until it has ended
 		}
 		assert.Empty(t, leases(rdb), "round %d", round)
 	}
@@ -143,7 +143,7 @@ func TestAProcessThatIsTerminatedUnderLoadLeavesNoLease(t *testing.T) {
 
 // closed reads until the worker says that it has closed, whatever its callers get meanwhile.
 func closed(w *worker) string {
-	for line := range w.lines {
+	for line := range w.Lines() {
 		if len(line) > 6 && line[:6] == "closed" {
 			return line[7:]
 		}

@@ -4,11 +4,8 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"os/signal"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -16,10 +13,9 @@ import (
 
 	"github.com/bellwether-cache/bellwether/cache"
 	"github.com/bellwether-cache/bellwether/cache/redisstore"
+	"github.com/bellwether-cache/bellwether/internal/child"
 	"github.com/bellwether-cache/bellwether/stale"
 	"github.com/redis/go-redis/v9"
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
 
 // workerEnv holds the address of the server in a process that is a worker: this test binary, run again. A worker does
@@ -121,62 +117,25 @@ func (d *duration) Scan(s fmt.ScanState, _ rune) error {
 
 // worker is a process of a fleet.
 type worker struct {
-	t     *testing.T
-	cmd   *exec.Cmd
-	in    io.Writer
-	lines chan string
+	*child.Process
+	t *testing.T
 }
 
-// hire starts a worker. It ends with the test, whatever state it is in, and with this process.
+// hire starts a worker. It ends with the test, whatever state it is in.
 func hire(t *testing.T, addr string) *worker {
 	t.Helper()
-	w := &worker{t: t, cmd: exec.Command(os.Args[0]), lines: make(chan string, 10_000)}
-	w.cmd.Env = append(os.Environ(), workerEnv+"="+addr)
-	w.cmd.Stderr = os.Stderr
-	in, err := w.cmd.StdinPipe()
-	require.NoError(t, err)
-	out, err := w.cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, w.cmd.Start())
-	w.in = in
-	go func() {
-		defer close(w.lines)
-		for lines := bufio.NewScanner(out); lines.Scan(); {
-			w.lines <- lines.Text()
-		}
-	}()
-	t.Cleanup(func() {
-		w.signal(syscall.SIGKILL)
-		for range w.lines { // until it has ended
-		}
-		_ = w.cmd.Wait()
-	})
-	w.expect("ready")
-	return w
+	return &worker{child.Start(t, workerEnv+"="+addr), t}
 }
 
 func (w *worker) call(n int, key, value string, takes time.Duration) {
 	w.t.Helper()
-	_, err := fmt.Fprintln(w.in, "call", n, key, value, takes)
-	require.NoError(w.t, err)
+	w.Tell("call", n, key, value, takes)
 }
 
 // expect reads until a line that begins so, and returns the rest of it.
 func (w *worker) expect(begins string) string {
 	w.t.Helper()
-	timeout := time.After(20 * time.Second)
-	for {
-		select {
-		case line, ok := <-w.lines:
-			require.True(w.t, ok, "the worker ended before it said %q", begins)
-			if rest, ok := strings.CutPrefix(line, begins); ok {
-				return strings.TrimSpace(rest)
-			}
-			require.NotContains(w.t, line, "failed")
-		case <-timeout:
-			require.FailNow(w.t, "the worker did not say: "+begins)
-		}
-	}
+	return w.Until(begins, "failed")
 }
 
 // answers reads the answers to n calls of key and counts them by value and outcome.
@@ -187,11 +146,4 @@ func (w *worker) answers(n int, key string) map[string]int {
 		count[w.expect("got "+key)]++
 	}
 	return count
-}
-
-func (w *worker) signal(s syscall.Signal) {
-	w.t.Helper()
-	if err := w.cmd.Process.Signal(s); err != nil {
-		assert.ErrorIs(w.t, err, os.ErrProcessDone)
-	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -33,6 +34,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(workerEnv) != "" {
 		os.Exit(work())
 	}
+	logging.Disable() // tests break connections on purpose
 	flag.Parse()
 	if err := flag.Set("test.parallel", "6"); err != nil { // most tests here wait most of the time
 		panic(err)

@@ -20,14 +20,14 @@ func TestOfTwoProcessesOneDoesTheJobAndTheOtherSkipsIt(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	a, b := hire(t, s.Addr), hire(t, s.Addr)
-	a.tell("try job", 500*time.Millisecond)
-	a.expect("running")
-	b.tell("try job", time.Duration(0))
-	b.expect("skipped")
-	a.expect("wrote true")
-	a.expect("done <nil>")
-	b.tell("try job", time.Duration(0))
-	b.expect("running")
+	a.Tell("try job", 500*time.Millisecond)
+	a.Expect("running")
+	b.Tell("try job", time.Duration(0))
+	b.Expect("skipped")
+	a.Expect("wrote true")
+	a.Expect("done <nil>")
+	b.Tell("try job", time.Duration(0))
+	b.Expect("running")
 }
 
 func TestOfTwoProcessesOneWaitsForTheOther(t *testing.T) {
@@ -36,19 +36,19 @@ func TestOfTwoProcessesOneWaitsForTheOther(t *testing.T) {
 	a, b := hire(t, s.Addr), hire(t, s.Addr)
 	last := 0
 	for range 3 {
-		a.tell("do job", 200*time.Millisecond)
-		before, err := strconv.Atoi(a.expect("running"))
+		a.Tell("do job", 200*time.Millisecond)
+		before, err := strconv.Atoi(a.Expect("running"))
 		require.NoError(t, err)
-		b.tell("do job", time.Duration(0))
-		a.expect("wrote true")
-		a.expect("done <nil>")
-		after, err := strconv.Atoi(b.expect("running"))
+		b.Tell("do job", time.Duration(0))
+		a.Expect("wrote true")
+		a.Expect("done <nil>")
+		after, err := strconv.Atoi(b.Expect("running"))
 		require.NoError(t, err)
 		assert.Greater(t, before, last)
 		assert.Greater(t, after, before)
 		last = after
-		b.expect("wrote true")
-		b.expect("done <nil>")
+		b.Expect("wrote true")
+		b.Expect("done <nil>")
 	}
 }
 
@@ -56,48 +56,48 @@ func TestAKilledHolderIsFollowedWithinItsTTL(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	a, b := hire(t, s.Addr), hire(t, s.Addr)
-	a.tell("do job", time.Minute)
-	a.expect("running")
+	a.Tell("do job", time.Minute)
+	a.Expect("running")
 	time.Sleep(workerTTL) // it has been extended: it was alive until the end
-	b.tell("do job", time.Duration(0))
+	b.Tell("do job", time.Duration(0))
 	time.Sleep(200 * time.Millisecond)
-	a.signal(syscall.SIGKILL)
+	a.Signal(syscall.SIGKILL)
 	killed := time.Now()
-	b.expect("running")
+	b.Expect("running")
 	took := time.Since(killed)
 	t.Logf("followed %v after the kill, TTL %v", took.Round(time.Millisecond), workerTTL)
 	assert.Less(t, took, workerTTL+late)
-	b.expect("wrote true")
+	b.Expect("wrote true")
 }
 
 func TestAProcessWhoseWorkTakesLongerThanItsTTLKeepsTheLease(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	a, b := hire(t, s.Addr), hire(t, s.Addr)
-	a.tell("do job", 3*workerTTL)
-	a.expect("running")
+	a.Tell("do job", 3*workerTTL)
+	a.Expect("running")
 	for until := time.Now().Add(3*workerTTL - 500*time.Millisecond); time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
-		b.tell("try job", time.Duration(0))
-		b.expect("skipped")
+		b.Tell("try job", time.Duration(0))
+		b.Expect("skipped")
 	}
-	a.expect("wrote true")
-	a.expect("done <nil>")
+	a.Expect("wrote true")
+	a.Expect("done <nil>")
 }
 
 func TestAProcessWhoseExtensionsFailIsToldBeforeItsLeaseEnds(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	a := hire(t, s.Addr)
-	a.tell("do job", time.Minute)
-	a.expect("running")
+	a.Tell("do job", time.Minute)
+	a.Expect("running")
 	time.Sleep(workerTTL / 2)
 	require.NoError(t, s.Pause())
 	paused := time.Now()
-	a.expect("lost " + recompute.ErrLost.Error())
+	a.Expect("lost " + recompute.ErrLost.Error())
 	assert.Less(t, time.Since(paused), workerTTL+late)
 	require.NoError(t, s.Resume())
-	a.expect("wrote true") // nobody came after
-	a.expect("done recompute: the lease is lost (context canceled)")
+	a.Expect("wrote true") // nobody came after
+	a.Expect("done recompute: the lease is lost (context canceled)")
 	c := redistest.Client(t, s)
 	require.Eventually(t, func() bool { return len(locks(t, c)) == 0 }, workerTTL+late, 5*time.Millisecond, "nothing comes late")
 }
@@ -109,16 +109,16 @@ func TestAProcessWithoutRedisDoesNothingAndSaysSoInTime(t *testing.T) {
 	require.NoError(t, s.Kill())
 	for _, call := range []string{"try", "do"} {
 		asked := time.Now()
-		a.tell(call, "job", time.Duration(0))
-		assert.Contains(t, a.expect("done"), recompute.ErrNotRun.Error())
+		a.Tell(call, "job", time.Duration(0))
+		assert.Contains(t, a.Expect("done"), recompute.ErrNotRun.Error())
 		assert.Less(t, time.Since(asked), 5*time.Second+late)
 	}
-	a.tell("do job", time.Duration(0))
+	a.Tell("do job", time.Duration(0))
 	time.Sleep(200 * time.Millisecond)
 	require.NoError(t, s.Restart())
-	a.expect("running") // it was waiting for Redis
-	a.expect("wrote true")
-	a.expect("done <nil>")
+	a.Expect("running") // it was waiting for Redis
+	a.Expect("wrote true")
+	a.Expect("done <nil>")
 }
 
 // Three failures in one: a paused client, a release with a token that is no longer the holder's, a fence that is too old.
@@ -127,25 +127,25 @@ func TestAProcessPausedPastItsTTLIsToldAtOnceAndHarmsNobody(t *testing.T) {
 	s := redistest.Start(t)
 	c := redistest.Client(t, s)
 	a, b := hire(t, s.Addr), hire(t, s.Addr)
-	a.tell("do job", time.Minute)
-	a.expect("running")
-	a.signal(syscall.SIGSTOP)
+	a.Tell("do job", time.Minute)
+	a.Expect("running")
+	a.Signal(syscall.SIGSTOP)
 	paused := time.Now()
 
-	b.tell("do job", 1500*time.Millisecond)
-	b.expect("running")
+	b.Tell("do job", 1500*time.Millisecond)
+	b.Expect("running")
 	assert.Less(t, time.Since(paused), workerTTL+late)
-	b.expect("wrote true")
-	b.expect("done <nil>")
-	b.tell("do job", time.Minute)
-	b.expect("running")
+	b.Expect("wrote true")
+	b.Expect("done <nil>")
+	b.Tell("do job", time.Minute)
+	b.Expect("running")
 	token := c.Get(t.Context(), "bellwether:lease:{job}").Val()
 
-	a.signal(syscall.SIGCONT)
+	a.Signal(syscall.SIGCONT)
 	resumed := time.Now()
-	a.expect("lost " + recompute.ErrLost.Error() + " 0s")
+	a.Expect("lost " + recompute.ErrLost.Error() + " 0s")
 	assert.Less(t, time.Since(resumed), late)
-	a.expect("wrote false") // the resource has seen the successor's
-	a.expect("done recompute: the lease is lost")
+	a.Expect("wrote false") // the resource has seen the successor's
+	a.Expect("done recompute: the lease is lost")
 	assert.Equal(t, token, c.Get(t.Context(), "bellwether:lease:{job}").Val(), "and the successor keeps its lease")
 }

@@ -4,18 +4,14 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
+	"github.com/bellwether-cache/bellwether/internal/child"
 	"github.com/bellwether-cache/bellwether/recompute"
 	"github.com/bellwether-cache/bellwether/recompute/redislock"
 )
@@ -84,66 +80,8 @@ func work() int {
 	return 0
 }
 
-// worker is a process of a fleet.
-type worker struct {
-	t     *testing.T
-	cmd   *exec.Cmd
-	in    io.Writer
-	lines chan string
-}
-
 // hire starts a worker. It ends with the test, whatever state it is in.
-func hire(t *testing.T, addr string) *worker {
+func hire(t *testing.T, addr string) *child.Process {
 	t.Helper()
-	w := &worker{t: t, cmd: exec.Command(os.Args[0]), lines: make(chan string, 10_000)}
-	w.cmd.Env = append(os.Environ(), workerEnv+"="+addr)
-	w.cmd.Stderr = io.Discard // what go-redis logs
-	in, err := w.cmd.StdinPipe()
-	require.NoError(t, err)
-	out, err := w.cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, w.cmd.Start())
-	w.in = in
-	go func() {
-		defer close(w.lines)
-		for lines := bufio.NewScanner(out); lines.Scan(); {
-			w.lines <- lines.Text()
-		}
-	}()
-	t.Cleanup(func() {
-		w.signal(syscall.SIGKILL)
-		for range w.lines { // until it has ended
-		}
-		_ = w.cmd.Wait()
-	})
-	w.expect("ready")
-	return w
-}
-
-func (w *worker) tell(words ...any) {
-	w.t.Helper()
-	_, err := fmt.Fprintln(w.in, words...)
-	require.NoError(w.t, err)
-}
-
-// expect asserts that the next line begins so, and returns the rest of it.
-func (w *worker) expect(begins string) string {
-	w.t.Helper()
-	select {
-	case line, ok := <-w.lines:
-		require.True(w.t, ok, "the worker ended before it said %q", begins)
-		rest, ok := strings.CutPrefix(line, begins)
-		require.True(w.t, ok, "said %q, should say %q", line, begins)
-		return strings.TrimSpace(rest)
-	case <-time.After(20 * time.Second):
-		require.FailNow(w.t, "the worker did not say: "+begins)
-		return ""
-	}
-}
-
-func (w *worker) signal(s syscall.Signal) {
-	w.t.Helper()
-	if err := w.cmd.Process.Signal(s); err != nil {
-		assert.ErrorIs(w.t, err, os.ErrProcessDone)
-	}
+	return child.Start(t, workerEnv+"="+addr)
 }
