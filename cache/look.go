@@ -33,9 +33,11 @@ func (c *Cache[V]) lookSoon(ctx context.Context, q *call[V]) (sighting[V], error
 	if q.anew || c.near.find(q.key.Name) == nil {
 		return c.lookTogether(ctx, q)
 	}
-	if i := c.standIn(q.key, ErrUnreachable); c.away.now() && i.phase() >= stale.WhileRevalidate {
-		c.reads.probe(c.tasks, q.key.Name, func() sighting[V] { return c.look(q) })
-		return sighting[V]{item: i}, nil
+	if c.away.now() {
+		if i := c.standIn(q.key, ErrUnreachable); i.phase() >= stale.WhileRevalidate {
+			c.reads.probe(c.tasks, q.key.Name, func() sighting[V] { return c.look(q) })
+			return sighting[V]{item: i}, nil
+		}
 	}
 	hurried, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

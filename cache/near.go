@@ -12,8 +12,9 @@ import (
 )
 
 // near keeps the last known entries in this process, within a bound of bytes. They stand in for a store that can't
-// answer, and never for one that does. A deletion that was heard ends what was known before, and so does any time in
-// which deletions were not heard.
+// answer, and never for one that does, but for this: what could not be published stands in for the miss that it left in a
+// store that takes no writes. A deletion that was heard ends what was known before, and so does any time in which
+// deletions were not heard.
 type near struct {
 	clock   *clock
 	schema  string                       // of the entries
