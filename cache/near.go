@@ -127,13 +127,11 @@ func (n *near) drop(name string) {
 	n.entries.Invalidate(name)
 }
 
-// hear takes in what happened to a name elsewhere.
+// hear takes in what was written elsewhere, and since when that can be heard. (For deletions there is drop.)
 func (n *near) hear(e Event) {
 	switch e.Kind {
 	case Connected:
 		raise(&n.hears, n.clock.now())
-	case Deleted:
-		n.drop(e.Key.Name)
 	case Published:
 		if n.entries == nil {
 			return
