@@ -49,12 +49,8 @@ func (c *Cache[V]) repairAll(ctx context.Context) {
 		if c.repairs.stop() {
 			return
 		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		if !recompute.Pause(ctx, pause) {
 			return
-		case <-timer.C:
 		}
 	}
 }

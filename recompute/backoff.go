@@ -1,6 +1,7 @@
 package recompute
 
 import (
+	"context"
 	"iter"
 	"math"
 	"math/rand/v2"
@@ -30,5 +31,17 @@ func (b Backoff) Pauses() iter.Seq[time.Duration] {
 				return
 			}
 		}
+	}
+}
+
+// Pause waits for d and says whether ctx still lives.
+func Pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }

@@ -1,8 +1,10 @@
 package recompute_test
 
 import (
+	"context"
 	"math"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -78,5 +80,17 @@ func TestPausesStayWithinTheirBoundsWhateverTheBackoff(t *testing.T) {
 			}
 			want = min(2*want, ceiling)
 		}
+	})
+}
+
+func TestAPauseEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		assert.True(t, recompute.Pause(t.Context(), time.Second))
+		assert.Equal(t, time.Second, time.Since(began))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		assert.False(t, recompute.Pause(ctx, time.Minute))
+		assert.Equal(t, 2*time.Second, time.Since(began))
 	})
 }

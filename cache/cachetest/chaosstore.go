@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/bellwether-cache/bellwether/cache"
+	"github.com/bellwether-cache/bellwether/recompute"
 )
 
 // promptly is the longest time that GetPromptly may take, by the contract.
@@ -31,12 +32,12 @@ func (c *Chaos) before(ctx context.Context, f fate) error {
 	}
 	if delay > 0 {
 		_ = c.note(Delayed, f.step)
-		wait(ctx, delay) // what is to be done under an ended context is the step's own affair
+		recompute.Pause(ctx, delay) // what is to be done under an ended context is the step's own affair
 	}
 	switch {
 	case f.hung:
 		err := c.note(Hung, f.step)
-		if wait(ctx, budget); ctx.Err() != nil {
+		if recompute.Pause(ctx, budget); ctx.Err() != nil {
 			return fmt.Errorf("%w: %w", err, ctx.Err())
 		}
 		return err
@@ -44,16 +45,6 @@ func (c *Chaos) before(ctx context.Context, f fate) error {
 		return c.note(Refused, f.step)
 	}
 	return nil
-}
-
-// wait waits until d has passed or ctx ends.
-func wait(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }
 
 // Get returns the entry of key.

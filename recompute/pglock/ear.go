@@ -70,7 +70,7 @@ func (e *ear) listen(ctx context.Context) {
 	for ctx.Err() == nil {
 		for pause := range again.Pauses() {
 			heard := e.hear(ctx)
-			if !rest(ctx, pause) {
+			if !recompute.Pause(ctx, pause) {
 				return
 			}
 			if heard {
@@ -125,16 +125,4 @@ func (e *ear) dismiss(conn *pgxpool.Conn) {
 		return
 	}
 	drop(conn, e.budget)
-}
-
-// rest waits for pause and says whether ctx still lives.
-func rest(ctx context.Context, pause time.Duration) bool {
-	t := time.NewTimer(pause)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

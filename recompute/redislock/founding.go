@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 	"time"
+
+	"github.com/bellwether-cache/bellwether/recompute"
 )
 
 const (
@@ -34,7 +36,7 @@ func (q *Quorum) found(ctx context.Context) bool {
 		if len(b.yes) == 0 && q.bless(ctx, b.unknown) {
 			return true
 		}
-		if !rest(ctx, pause) {
+		if !recompute.Pause(ctx, pause) {
 			return false
 		}
 	}

@@ -87,7 +87,7 @@ func (h *Hub) run(ctx context.Context) {
 			if ctx.Err() == nil {
 				h.steps.reload.hint() // the channel's server may be another by now
 			}
-			if !rest(ctx, pause) {
+			if !recompute.Pause(ctx, pause) {
 				return
 			}
 			if h.doubt = s.doubt; s.heard {

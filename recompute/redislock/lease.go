@@ -112,7 +112,7 @@ func (h *lease) Release(ctx context.Context) error {
 			return fmt.Errorf("redislock: release: %w", err)
 		}
 		unknown = err
-		rest(ctx, pause)
+		recompute.Pause(ctx, pause)
 	}
 	return unknown
 }
@@ -126,7 +126,7 @@ func (h *lease) takeBack() {
 		ctx, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
 		for pause := range retries.Pauses() {
-			if _, err := h.release(ctx, patience); err == nil || errors.Is(err, redis.ErrClosed) || !rest(ctx, pause) {
+			if _, err := h.release(ctx, patience); err == nil || errors.Is(err, redis.ErrClosed) || !recompute.Pause(ctx, pause) {
 				return
 			}
 		}
@@ -159,16 +159,4 @@ func (h *lease) channel() string {
 		return ""
 	}
 	return h.locker.channel
-}
-
-// rest waits for pause and says whether ctx still lives.
-func rest(ctx context.Context, pause time.Duration) bool {
-	t := time.NewTimer(pause)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -66,7 +66,7 @@ func (h *quorumLease) elect(ctx context.Context) error {
 			patience = 50*time.Millisecond + insistences*took
 		}
 		late := time.Since(began)+pause > took+min(patience, h.quorum.budget)
-		if err != nil || b.won() || b.blind() || !hope || late || !rest(ctx, pause) {
+		if err != nil || b.won() || b.blind() || !hope || late || !recompute.Pause(ctx, pause) {
 			break
 		}
 		if first {
