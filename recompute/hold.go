@@ -13,61 +13,92 @@ import (
 //
 // The context it returns is the one to work under. It ends with cause [ErrLost] before the lease does (a twentieth
 // of ttl earlier), by a timer of its own that depends neither on the locker answering nor on any clock but the
-// local monotonic one. Extensions end with ctx, so a bound on ctx bounds them.
+// local monotonic one. Extensions end with ctx, so a bound on ctx bounds them. They are counted in t; once that is closed, there are
+// none, and the work ends with cause [ErrClosed] when the first would be due.
 func Hold(ctx context.Context, t *Tasks, lease Lease, since time.Time, ttl time.Duration, trace Trace) (work context.Context, stop func()) {
 	work, cancel := context.WithCancelCause(ctx)
-	lose := sync.OnceFunc(func() { // the timer and the keeper may notice together
-		if work.Err() == nil {
-			trace.lost()
-		}
-		cancel(ErrLost)
-	})
-	lost := time.AfterFunc(time.Until(since.Add(safe(ttl))), lose)
-	k := keeper{lease: lease, ttl: ttl, trace: trace, lost: lost, lose: lose}
-	if err := t.Go(func(context.Context) { k.keep(work, since) }); err != nil {
-		cancel(err)
-	}
+	k := &keeper{tasks: t, lease: lease, ttl: ttl, trace: trace, work: work, cancel: cancel}
+	k.mu.Lock() // a timer may be due at once
+	defer k.mu.Unlock()
+	k.lost = time.AfterFunc(time.Until(since.Add(safe(ttl))), k.lose)
+	k.due = time.AfterFunc(time.Until(since.Add(ttl/3)), k.extend)
 	return work, func() {
 		cancel(cmp.Or(context.Cause(ctx), context.Canceled)) // the parent may just be ending, and not have told us
-		lost.Stop()
+		k.rest()
 	}
 }
 
 // safe is how long a holder may rely on a lease of ttl.
 func safe(ttl time.Duration) time.Duration { return ttl - ttl/20 }
 
+// keeper has no goroutine while there is nothing to do: most leases end before the first extension.
 type keeper struct {
-	lease Lease
-	ttl   time.Duration
-	trace Trace
-	lost  *time.Timer // fires lose when the lease can no longer be relied on
-	lose  func()
+	tasks  *Tasks
+	lease  Lease
+	ttl    time.Duration
+	trace  Trace
+	work   context.Context
+	cancel context.CancelCauseFunc
+	told   sync.Once // of the loss, which the timer and an extension may notice together
+
+	mu   sync.Mutex
+	lost *time.Timer // calls lose when the lease can no longer be relied on
+	due  *time.Timer // calls extend; stopped while that runs
 }
 
-func (k keeper) keep(work context.Context, since time.Time) {
-	next := time.NewTimer(time.Until(since.Add(k.ttl / 3)))
-	defer next.Stop()
-	for {
-		select {
-		case <-work.Done():
+func (k *keeper) extend() {
+	if !k.tasks.enter() {
+		k.cancel(ErrClosed)
+		return
+	}
+	k.tasks.run(func(context.Context) {
+		if k.work.Err() != nil {
 			return
-		case <-next.C:
 		}
 		asked := time.Now()
-		err := k.lease.Extend(work, k.ttl)
-		if work.Err() != nil {
+		err := k.lease.Extend(k.work, k.ttl)
+		if k.work.Err() != nil {
 			return // stopped meanwhile: what Extend says no longer matters
 		}
 		k.trace.extended(err)
 		switch {
 		case err == nil:
-			k.lost.Reset(time.Until(asked.Add(safe(k.ttl))))
-			next.Reset(time.Until(asked.Add(k.ttl / 3)))
+			k.again(asked, k.ttl/3, safe(k.ttl))
 		case errors.Is(err, ErrLost):
 			k.lose()
-			return
 		default:
-			next.Reset(k.ttl / 12)
+			k.again(time.Now(), k.ttl/12, 0)
 		}
+	})
+}
+
+// again has the next extension asked for after due, and the lease relied on for lost if that is not 0, both from a point in time.
+func (k *keeper) again(from time.Time, due, lost time.Duration) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.work.Err() != nil {
+		return
 	}
+	if lost > 0 {
+		k.lost.Reset(time.Until(from.Add(lost)))
+	}
+	k.due.Reset(time.Until(from.Add(due)))
+}
+
+func (k *keeper) lose() {
+	k.told.Do(func() {
+		if k.work.Err() == nil {
+			k.trace.lost()
+		}
+		k.cancel(ErrLost)
+	})
+	k.rest()
+}
+
+// rest stops the timers, once the work has ended.
+func (k *keeper) rest() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.lost.Stop()
+	k.due.Stop()
 }

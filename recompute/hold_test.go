@@ -3,6 +3,7 @@ package recompute_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -237,14 +238,31 @@ func TestExtensionsEndWithTheContext(t *testing.T) {
 	})
 }
 
-func TestNoWorkIsDoneUnderALeaseThatNobodyCanKeepAlive(t *testing.T) {
+func TestWorkEndsWhenNobodyCanKeepItsLeaseAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tasks := recompute.NewTasks()
 		require.NoError(t, tasks.Close(0))
 		h := &held{answer: granted, began: time.Now()}
 		work, stop := recompute.Hold(t.Context(), tasks, h, time.Now(), ttl, recompute.Trace{})
 		defer stop()
+		<-work.Done()
 		assert.Equal(t, recompute.ErrClosed, context.Cause(work))
+		assert.Equal(t, ttl/3, time.Since(h.began))
+		assert.Empty(t, h.told().asked)
+	})
+}
+
+func TestHoldingALeaseTakesNoGoroutineUntilItIsExtended(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &held{answer: granted, began: time.Now()}
+		before := runtime.NumGoroutine()
+		for range 100 {
+			_, stop := recompute.Hold(t.Context(), nil, h, time.Now(), ttl, h.trace())
+			defer stop()
+		}
+		assert.Less(t, runtime.NumGoroutine()-before, 50) // other tests have goroutines, too
+		time.Sleep(ttl/3 + time.Millisecond)
+		assert.Len(t, h.told().asked, 100)
 	})
 }
 

@@ -33,12 +33,15 @@ func (t *Tasks) Go(f func(ctx context.Context)) error {
 	if !t.enter() {
 		return ErrClosed
 	}
-	go func() {
-		defer t.leave()
-		defer func() { _ = recover() }()
-		f(t.context())
-	}()
+	go t.run(f)
 	return nil
+}
+
+// run calls f on the goroutine that was counted in.
+func (t *Tasks) run(f func(ctx context.Context)) {
+	defer t.leave()
+	defer func() { _ = recover() }()
+	f(t.context())
 }
 
 // Oldest returns how long the oldest [Call] has been running, 0 when there is none; one that called [Overlook] doesn't
