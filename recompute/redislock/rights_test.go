@@ -86,8 +86,8 @@ func TestTheRightsAreEnoughAndEachIsNeeded(t *testing.T) {
 		needs  map[string]string // what does not work without it
 	}{
 		"scripts": {redislock.Rights, map[string]string{
-			"+eval": "acquire", "+evalsha": "acquire", "+get": "acquire", "+set": "acquire", "+exists": "acquire", "+time": "acquire",
-			"+pexpire": "extend", "+del": "release", "+pttl": "refusal", "+subscribe": "waking", "+publish": "telling",
+			"+eval": "acquire", "+evalsha": "acquire", "+mget": "acquire", "+set": "acquire", "+time": "acquire",
+			"+pexpire": "extend", "+get": "extend", "+del": "release", "+pttl": "refusal", "+subscribe": "waking", "+publish": "telling",
 			"+zadd": "", "+zpopmin": "", // all are woken together
 			"~bellwether:*": "acquire", "&bellwether:*": "waking",
 		}},
