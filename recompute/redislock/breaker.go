@@ -59,36 +59,47 @@ func (b *breaker) healthy() bool {
 	return b.circuit.State() == gobreaker.StateClosed && b.circuit.Counts().ConsecutiveFailures == 0
 }
 
-// allow says whether a step may be tried, and returns how to tell what became of it.
-func (b *breaker) allow() (tell func(error), err error) {
-	done, err := b.circuit.Allow()
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrOpen, b.err())
-	}
-	return func(err error) {
-		if err != nil && !errors.Is(err, errNeither) {
-			b.last.Store(&err)
-		}
-		done(err)
-	}, nil
+// pass is the leave of one breaker to take a step. The zero pass is of none.
+type pass struct {
+	breaker *breaker
+	done    func(error)
 }
 
-// allow asks the breakers of a step, and returns how to tell them what became of it.
-func allow(link, writes *breaker) (tell func(trouble, error), err error) {
-	viaLink, err := link.allow()
+// allow says whether a step may be tried. If so, the pass must be told what became of it.
+func (b *breaker) allow() (pass, error) {
+	done, err := b.circuit.Allow()
 	if err != nil {
-		return nil, err
+		return pass{}, fmt.Errorf("%w: %w", ErrOpen, b.err())
 	}
-	if writes == nil {
-		return func(t trouble, err error) { viaLink(t.forLink(err)) }, nil
+	return pass{b, done}, nil
+}
+
+func (p pass) tell(err error) {
+	if p.breaker == nil {
+		return
 	}
-	viaWrites, err := writes.allow()
-	if err != nil {
-		viaLink(errNeither)
-		return nil, err
+	if err != nil && !errors.Is(err, errNeither) {
+		p.breaker.last.Store(&err)
 	}
-	return func(t trouble, err error) {
-		viaLink(t.forLink(err))
-		viaWrites(t.forWrites(err))
-	}, nil
+	p.done(err)
+}
+
+// passes are the leave of the breakers of a step.
+type passes struct{ link, writes pass }
+
+// allow asks the breakers of a step; writes is nil for one that writes nothing.
+func allow(link, writes *breaker) (p passes, err error) {
+	if p.link, err = link.allow(); err != nil || writes == nil {
+		return p, err
+	}
+	if p.writes, err = writes.allow(); err != nil {
+		p.link.tell(errNeither)
+	}
+	return p, err
+}
+
+// tell says what became of the step.
+func (p passes) tell(t trouble, err error) {
+	p.link.tell(t.forLink(err))
+	p.writes.tell(t.forWrites(err))
 }

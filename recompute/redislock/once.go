@@ -19,7 +19,7 @@ func (c once) EvalSha(ctx context.Context, hash string, keys []string, args ...a
 }
 
 func (c once) send(ctx context.Context, name, script string, keys []string, args []any) *redis.Cmd {
-	words := []any{name, script, len(keys)}
+	words := append(make([]any, 0, 3+len(keys)+len(args)), name, script, len(keys))
 	for _, key := range keys {
 		words = append(words, key)
 	}

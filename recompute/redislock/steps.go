@@ -129,7 +129,7 @@ func doTo[T any](ctx context.Context, s *Steps, key string, writes bool, step fu
 }
 
 func do[T any](ctx context.Context, s *Steps, link, writes *breaker, step func(ctx context.Context) (T, error)) (v T, err error) {
-	done, err := allow(link, writes)
+	leave, err := allow(link, writes)
 	if err != nil {
 		return v, err
 	}
@@ -137,7 +137,7 @@ func do[T any](ctx context.Context, s *Steps, link, writes *breaker, step func(c
 	defer cancel()
 	defer func() {
 		trouble := classify(ctx, err)
-		done(trouble, err)
+		leave.tell(trouble, err)
 		switch trouble {
 		case none:
 			s.servers.located.Store(true)
