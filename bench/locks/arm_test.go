@@ -23,6 +23,7 @@ type arm struct {
 var arms = []arm{
 	{"bellwether-guard", openGuard},
 	{"bellwether-lease", openLease},
+	{"bellwether-unfenced", openUnfenced},
 	{"redsync", openRedsync},
 	{"bsm-redislock", openBsm},
 }

@@ -11,9 +11,10 @@ import (
 	"github.com/bellwether-cache/bellwether/recompute/redislock"
 )
 
-func openLocker(b *testing.B, rdb *redis.Client) *redislock.Locker {
+func openLocker(b *testing.B, rdb *redis.Client, o redislock.Options) *redislock.Locker {
 	b.Helper()
-	l, err := redislock.New(rdb, redislock.Options{Budget: 5 * time.Second})
+	o.Budget = 5 * time.Second
+	l, err := redislock.New(rdb, o)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -28,7 +29,7 @@ func openLocker(b *testing.B, rdb *redis.Client) *redislock.Locker {
 // openGuard is the one call: with fence, extensions while the work runs, and waking.
 func openGuard(b *testing.B, rdb *redis.Client) func(context.Context, string, func()) error {
 	b.Helper()
-	g, err := recompute.NewGuard(openLocker(b, rdb), recompute.GuardOptions{TTL: ttl, Wait: patience})
+	g, err := recompute.NewGuard(openLocker(b, rdb, redislock.Options{}), recompute.GuardOptions{TTL: ttl, Wait: patience})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -43,7 +44,16 @@ func openGuard(b *testing.B, rdb *redis.Client) func(context.Context, string, fu
 // openLease is acquire and release, with a fence, and nothing else. It does not wait.
 func openLease(b *testing.B, rdb *redis.Client) func(context.Context, string, func()) error {
 	b.Helper()
-	l := openLocker(b, rdb)
+	return bare(openLocker(b, rdb, redislock.Options{}))
+}
+
+// openUnfenced is the same without a fence, as the others have none.
+func openUnfenced(b *testing.B, rdb *redis.Client) func(context.Context, string, func()) error {
+	b.Helper()
+	return bare(openLocker(b, rdb, redislock.Options{Unfenced: true}))
+}
+
+func bare(l *redislock.Locker) func(context.Context, string, func()) error {
 	return func(ctx context.Context, key string, work func()) error {
 		lease, err := l.Acquire(ctx, key, ttl)
 		if err != nil {
