@@ -3,6 +3,7 @@ package redislock
 import (
 	"context"
 	"crypto/rand"
+	"strings"
 	"sync"
 	"time"
 
@@ -12,6 +13,9 @@ import (
 
 // linger is how long an ear goes on listening when nobody waits any more: contention comes in waves, and subscribing takes time.
 const linger = time.Minute
+
+// grace is the time that the process whose turn it is has for its question, before the second asks: it may have died while it waited.
+const grace = 100 * time.Millisecond
 
 // ear hears releases for those who wait for leases.
 type ear struct {
@@ -84,13 +88,16 @@ func (e *ear) rest() {
 }
 
 func (e *ear) hear(m Message, _ error) {
+	first, second, _ := strings.Cut(m.Body, ",")
 	switch {
 	case m.Kind == Up:
 		e.waiters.WakeAll()
-	case m.Kind == Released && (m.Body == "" || m.Body == e.name):
-		if !e.waiters.Wake(m.Name) && m.Body != "" {
+	case m.Kind == Released && (first == "" || first == e.name):
+		if !e.waiters.Wake(m.Name) && first != "" {
 			e.handOn(m.Name)
 		}
+	case m.Kind == Released && second == e.name:
+		time.AfterFunc(grace, func() { e.waiters.Wake(m.Name) })
 	}
 }
 

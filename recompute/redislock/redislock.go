@@ -20,8 +20,9 @@
 // but does not rule it out: a replica that did not acknowledge may be promoted, or one that did may restart empty. So does a server
 // that restarts without persistence. Where that matters, let a database's constraint decide.
 //
-// Processes that wait are woken in turn. One that died while it waited costs the others its turn, once: then the next is who asks first by
-// itself, after a pause of [recompute.GuardOptions].Retry (a second and a half at most, by default).
+// Processes that wait are woken in turn. Should the first have died while it waited, the second asks a tenth of a second later; should that
+// have died too, the next is who asks first by itself, after a pause of [recompute.GuardOptions].Retry (a second and a half at most, by
+// default).
 //
 // A server's clock that is set forward ends leases early; one that is set back makes them last longer. Holders go by a clock of their own.
 //

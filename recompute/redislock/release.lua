@@ -6,8 +6,13 @@ local ours = holder == ARGV[1]
 if ours then redis.call('DEL', KEYS[1]) end -- first: a server out of memory permits it
 if ARGV[4] ~= '0' then redis.pcall('SET', KEYS[2], '', 'PX', ARGV[4]) end
 if ours then
-  local next = KEYS[3] and redis.pcall('ZPOPMIN', KEYS[3])
-  if ARGV[2] ~= '' then redis.pcall('PUBLISH', ARGV[2], ARGV[3] .. (next and next[1] or '')) end -- nobody's name wakes all
+  local turn = ''
+  local next = KEYS[3] and redis.pcall('ZPOPMIN', KEYS[3], 2) or {} -- a pair: its name, since when it has waited
+  if next[3] then -- the second stays; it asks should the first be dead
+    redis.pcall('ZADD', KEYS[3], 'NX', next[4], next[3])
+    turn = ',' .. next[3]
+  end
+  if ARGV[2] ~= '' then redis.pcall('PUBLISH', ARGV[2], ARGV[3] .. (next[1] or '') .. turn) end -- nobody's name wakes all
   return 1
 end
 if holder then return -1 end

@@ -153,6 +153,26 @@ func TestATurnThatNobodyTakesGoesToTheOthers(t *testing.T) {
 	}
 }
 
+// A process that is killed says nothing to anybody, and is the first in the queue.
+func TestTheSecondAsksWhenTheFirstHasDiedWhileItWaited(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	c := redistest.Client(t, s)
+	lease := acquire(t, fenced(t, c), "key", long)
+	heard, stop := queue(t, fenced(t, redistest.Client(t, s)))
+	defer stop()
+	require.NoError(t, c.ZAdd(t.Context(), "bellwether:queue:{key}", redis.Z{Score: 1, Member: "dead"}).Err())
+	require.NoError(t, lease.Release(t.Context()))
+	released := time.Now()
+	select {
+	case <-heard:
+		assert.GreaterOrEqual(t, time.Since(released), 50*time.Millisecond, "the first has its time")
+	case <-time.After(20 * time.Second):
+		require.FailNow(t, "not woken")
+	}
+	assert.EqualValues(t, 1, c.ZCard(t.Context(), "bellwether:queue:{key}").Val(), "and keeps its place until it has been granted")
+}
+
 // Its last waiter may give up in the moment in which its turn comes.
 func TestATurnThatItsWaiterDoesNotUseGoesToTheOthers(t *testing.T) {
 	t.Parallel()
