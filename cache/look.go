@@ -42,9 +42,11 @@ func (c *Cache[V]) lookSoon(ctx context.Context, q *call[V]) (sighting[V], error
 	hurried, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer c.away.until(func() { cancel(ErrUnreachable) })()
-	if c.board.hears() {
-		defer time.AfterFunc(soon, func() { cancel(errSlow) }).Stop()
-	}
+	defer time.AfterFunc(soon, func() {
+		if c.board.hears() { // still: events often end a moment after the store
+			cancel(errSlow)
+		}
+	}).Stop()
 	s, err := c.lookTogether(hurried, q)
 	if err == nil || ctx.Err() != nil || !errors.Is(err, context.Canceled) {
 		return s, err

@@ -204,6 +204,20 @@ func TestWithALastKnownValueNobodyWaitsForAStoreThatRefusesConnections(t *testin
 	})
 }
 
+// Nor twice for one whose events end while it is being asked.
+func TestWithALastKnownValueNobodyWaitsTwiceForAStoreThatHasJustGone(t *testing.T) {
+	cut(t, windows, func(t *testing.T, o *outage, c, _ *cache.Cache[string], _ cache.Compute[string], _ *atomic.Int64) {
+		o.before = func(context.Context, string) error {
+			time.Sleep(200 * time.Millisecond)
+			return errNobody
+		}
+		time.AfterFunc(10*time.Millisecond, o.disconnect)
+		began := time.Now()
+		assert.Equal(t, "known", ask(t, c, nilCompute).Value)
+		assert.Equal(t, 200*time.Millisecond, time.Since(began))
+	})
+}
+
 // Nor for one that is asked now and then whether it is back.
 func TestWithALastKnownValueNobodyWaitsForAStoreThatIsAway(t *testing.T) {
 	cut(t, windows, func(t *testing.T, o *outage, c, _ *cache.Cache[string], _ cache.Compute[string], _ *atomic.Int64) {
