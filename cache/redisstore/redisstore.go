@@ -43,7 +43,7 @@ const Rights = "~bellwether:* &bellwether:* +eval +evalsha +get +mget +set +del 
 // Options configures a [Store]. The zero value works.
 type Options struct {
 	Prefix   string        // put before every Redis key and channel; default "bellwether"; no braces
-	Budget   time.Duration // longest one step may take, whatever the client's own options; default 250 ms
+	Budget   time.Duration // longest one step may take, whatever the client's own options; default 150 ms
 	MaxBytes int           // values (encoded) over it are not stored; default 8 MiB
 
 	// Breaker is told when Redis is no longer asked, since it has failed, and when it is again: "link open", "link

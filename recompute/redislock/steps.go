@@ -12,8 +12,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// DefaultBudget is the time that one step on Redis may take.
-const DefaultBudget = 250 * time.Millisecond
+// DefaultBudget is the time that one step on Redis may take. Whoever waits for one that fails, after he asked promptly, has waited a fifth
+// of a second.
+const DefaultBudget = 150 * time.Millisecond
 
 // ErrBudget is the cause of the end of a step that took longer than its budget.
 var ErrBudget = errors.New("redislock: Redis did not answer within the budget")
