@@ -12,7 +12,7 @@ import (
 
 func TestRetain(t *testing.T) {
 	t.Run("is the sum of the windows", func(t *testing.T) {
-		assert.Equal(t, 75*time.Minute, news.Retain())
+		assert.Equal(t, 25*time.Hour+15*time.Minute, news.Retain())
 		assert.Zero(t, stale.Policy{}.Retain())
 	})
 	t.Run("clamps instead of wrapping", func(t *testing.T) {

@@ -17,6 +17,7 @@ var news = stale.Policy{
 	Fresh:           10 * time.Minute,
 	WhileRevalidate: 5 * time.Minute,
 	IfError:         time.Hour,
+	Keep:            24 * time.Hour,
 	Jitter:          0.1,
 	Beta:            1,
 	Cooldown:        2 * time.Second,
