@@ -63,11 +63,11 @@ func (f *fill) compute(ctx context.Context) (Response, error) {
 // borrow takes the response from those who said who they are, if it is for all. (Not the other way round: with
 // one direction, and what is personal deleted first, nothing can come back after a purge.)
 func (f *fill) borrow(ctx context.Context) (Response, bool) {
-	if f.personal || f.sign.isSignpost() || f.insisted {
+	if f.personal || f.sign.isSignpost() {
 		return Response{}, false
 	}
 	got, err := f.cache.Get(ctx, personalKey(f.key))
-	if err != nil || got.Outcome != cache.Hit || got.Value.isSignpost() || !f.mayHave(got.Value) {
+	if err != nil || got.Outcome != cache.Hit || got.Value.isSignpost() || f.o.Obey && !f.content(got) {
 		return Response{}, false
 	}
 	r := got.Value

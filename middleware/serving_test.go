@@ -233,6 +233,22 @@ func TestAnObeyedClientGetsWhatHeDemands(t *testing.T) {
 	assert.True(t, s.get("/a", "Cache-Control: max-age=60").hit())
 }
 
+// What those who said who they are may share is as stored as anything.
+func TestAnObeyedClientIsNotGivenWhatAnotherKeyHas(t *testing.T) {
+	for says, common := range map[string]bool{"nothing else is stored": false, "nor is what is stored good enough": true} {
+		t.Run(says, func(t *testing.T) {
+			s := serve(t, text("hello", "Cache-Control: public, max-age=60"), options(middleware.Options{Obey: true}))
+			if common {
+				s.get("/a")
+			}
+			s.get("/a", "Authorization: b")
+			ran := s.runs.Load()
+			s.get("/a", "Cache-Control: no-cache")
+			assert.Equal(t, ran+1, s.runs.Load())
+		})
+	}
+}
+
 func TestStoredResponsesGetATagIfAsked(t *testing.T) {
 	s := serve(t, text("hello", minute), options(middleware.Options{Tag: true}))
 	first := s.get("/a")
