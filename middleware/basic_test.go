@@ -62,6 +62,7 @@ func TestWhatIsForOneAloneIsNeverShared(t *testing.T) {
 		"no-store":      {"Cache-Control: no-store, max-age=60"},
 		"a cookie":      {minute, "Set-Cookie: session=1"},
 		"Vary: *":       {minute, "Vary: *"},
+		"trailers":      {minute, "Trailer: X-End"},
 		"no lifetime":   {},
 		"no-cache":      {"Cache-Control: no-cache"},
 		"no-cache, tag": {"Cache-Control: no-cache", `ETag: "1"`},
