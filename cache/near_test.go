@@ -54,6 +54,16 @@ func (o *outage) Watch(ctx context.Context, tell func(cache.Event)) {
 
 var errNobody = fmt.Errorf("%w: %w", cache.ErrUnreachable, errDown)
 
+// hangs is for a store that can't be reached, which one step takes a second to find out.
+func hangs(what string) func(context.Context, string) error {
+	return func(_ context.Context, step string) error {
+		if step == what {
+			time.Sleep(time.Second)
+		}
+		return errNobody
+	}
+}
+
 // cut runs f on a cache whose store has "k" (computed by somebody else) and is then cut off, after 30 s of a minute of freshness.
 func cut(t *testing.T, p stale.Policy, f func(t *testing.T, o *outage, c, other *cache.Cache[string], compute cache.Compute[string], runs *atomic.Int64)) {
 	t.Helper()
@@ -113,6 +123,31 @@ func TestALastKnownValueThatWasDeletedIsNotServed(t *testing.T) {
 			o.begin(errNobody)
 			require.NoError(t, c.Delete(t.Context(), "k"))
 		},
+		"about to be deleted here": func(t *testing.T, o *outage, c, _ *cache.Cache[string]) {
+			o.before = hangs("delete")
+			go func() { _ = c.Delete(t.Context(), "k") }()
+			synctest.Wait()
+		},
+		"about to be replaced here": func(t *testing.T, o *outage, c, _ *cache.Cache[string]) {
+			o.before = hangs("begin")
+			go func() { _ = c.Set(t.Context(), "k", "newer") }()
+			synctest.Wait()
+		},
+		"read while it was deleted here, which is heard later": func(t *testing.T, o *outage, c, _ *cache.Cache[string]) {
+			o.deaf.Store(true)
+			o.before = func(_ context.Context, step string) error {
+				if step == "delete" {
+					time.Sleep(time.Second)
+				}
+				return nil
+			}
+			var deleting sync.WaitGroup
+			deleting.Go(func() { assert.NoError(t, c.Delete(t.Context(), "k")) })
+			synctest.Wait()
+			require.Equal(t, "known", ask(t, c, nilCompute).Value)
+			deleting.Wait()
+			o.before = hangs("")
+		},
 		"deleted while deletions were not heard": func(t *testing.T, o *outage, _, other *cache.Cache[string]) {
 			o.disconnect()
 			require.NoError(t, other.Delete(t.Context(), "k"))
@@ -137,6 +172,7 @@ func TestALastKnownValueThatWasDeletedIsNotServed(t *testing.T) {
 				end(t, o, c, other)
 				r := ask(t, c, compute)
 				assert.NotEqual(t, "known", r.Value)
+				time.Sleep(2 * time.Second) // what is under way ends
 			})
 		})
 	}
@@ -249,7 +285,7 @@ func TestWithALastKnownValueNobodyWaitsForAStoreThatIsAway(t *testing.T) {
 		}
 		assert.Greater(t, gets.Load(), asked, "though it is asked")
 		time.Sleep(time.Second)
-		o.before = nil
+		o.before = func(context.Context, string) error { time.Sleep(time.Millisecond); return nil }
 		ask(t, c, nilCompute) // asks behind the answer
 		time.Sleep(time.Second)
 		assert.Equal(t, cache.Hit, ask(t, c, nilCompute).Outcome, "and found when it is back")
