@@ -12,36 +12,47 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bellwether-cache/bellwether/cache"
+	"github.com/bellwether-cache/bellwether/recompute"
 	"github.com/bellwether-cache/bellwether/stale"
 )
 
 // Case 42; a store that takes no writes still answers.
 func TestWhileTheStoreTakesNoWritesAValueIsComputedOnceInItsLifetime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var refuses atomic.Bool
-		refuses.Store(true)
-		store := &shim{Memory: cache.NewMemory(), before: func(_ context.Context, step string) error {
-			if refuses.Load() && step != "get" && step != "delete" {
-				return fmt.Errorf("%w: OOM", cache.ErrRefused)
-			}
-			return nil
-		}}
-		c := open(t, store, cache.Options[string]{Policy: plain})
-		synctest.Wait()
-		compute, runs := tallied(100*time.Millisecond, "v")
-		for range 100 {
-			ask(t, c, compute)
-			time.Sleep(100 * time.Millisecond)
-		}
-		assert.EqualValues(t, 1, runs.Load())
-		require.NoError(t, c.Delete(t.Context(), "k"))
-		assert.Equal(t, cache.Computed, ask(t, c, compute).Outcome)
-		refuses.Store(false)
-		ask(t, c, compute)
-		time.Sleep(time.Second)
-		assert.Equal(t, cache.Hit, ask(t, c, compute).Outcome, "published as soon as that can be done")
-		assert.EqualValues(t, 3, runs.Load())
-	})
+	for says, meanwhile := range map[string]bool{"from before it is computed": false, "from then on": true} {
+		t.Run(says, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var refuses atomic.Bool
+				refuses.Store(!meanwhile)
+				store := &shim{Memory: cache.NewMemory(), before: func(_ context.Context, step string) error {
+					if refuses.Load() && step != "get" && step != "delete" {
+						return fmt.Errorf("%w: OOM", cache.ErrRefused)
+					}
+					return nil
+				}}
+				c := open(t, store, cache.Options[string]{Policy: windows})
+				synctest.Wait()
+				tally, runs := tallied(100*time.Millisecond, "v")
+				compute := func(ctx context.Context) (string, error) {
+					refuses.CompareAndSwap(false, runs.Load() == 0)
+					return tally(ctx)
+				}
+				for range 100 {
+					ask(t, c, compute)
+					time.Sleep(100 * time.Millisecond)
+				}
+				assert.EqualValues(t, 1, runs.Load())
+				time.Sleep(windows.Fresh)
+				assert.Equal(t, cache.Computed, ask(t, c, compute).Outcome, "after that a miss is a miss")
+				require.NoError(t, c.Delete(t.Context(), "k"))
+				assert.Equal(t, cache.Computed, ask(t, c, compute).Outcome)
+				refuses.Store(false)
+				ask(t, c, compute)
+				time.Sleep(time.Second)
+				assert.Equal(t, cache.Hit, ask(t, c, compute).Outcome, "published as soon as that can be done")
+				assert.EqualValues(t, 4, runs.Load())
+			})
+		})
+	}
 }
 
 // Nor does a store that still has what is served no more (Policy.Keep) hide what was computed since.
@@ -92,6 +103,29 @@ func TestAWriteElsewhereIsNotForgottenForWhatBeganBefore(t *testing.T) {
 		compute, runs := tallied(0, "after")
 		assert.Equal(t, "after", ask(t, c, compute).Value)
 		assert.EqualValues(t, 1, runs.Load())
+	})
+}
+
+// Whatever that was begun under: numbers are in the order of beginnings.
+func TestAWriteElsewhereThatBeganBeforeEndsWhatCouldNotBePublished(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOutage()
+		c, other := open(t, o, cache.Options[string]{Policy: plain, Locker: new(recompute.Local)}), open(t, o.Memory, cache.Options[string]{Policy: plain})
+		o.before = func(_ context.Context, step string) error {
+			if step == "set" || o.why.Load() != nil {
+				return errNobody
+			}
+			return nil
+		}
+		written, _ := tallied(time.Second, "written")
+		go func() { _, _ = other.GetOrCompute(t.Context(), "k", written) }()
+		time.Sleep(200 * time.Millisecond)
+		unpublished, _ := tallied(300*time.Millisecond, "unpublished")
+		assert.Equal(t, "unpublished", ask(t, c, unpublished).Value)
+		time.Sleep(time.Second)
+		o.begin(errNobody)
+		after, _ := tallied(0, "after")
+		assert.Equal(t, "after", ask(t, c, after).Value)
 	})
 }
 
