@@ -184,38 +184,42 @@ func TestAResultThatIsNotSharedIsNotHiddenByAStaleValue(t *testing.T) {
 }
 
 func TestARefreshTakesNoStoredValueForAnAnswer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 2, cache.Options[string]{Policy: windows})
-		f.store("k", "old")
-		time.Sleep(time.Second)
-		var callers sync.WaitGroup
-		var computed, collapsed atomic.Int64
-		for i := range 100 {
-			f.calls.Add(1)
-			callers.Go(func() {
-				r, err := f.replicas[i%2].Refresh(t.Context(), "k", f.compute)
-				assert.NoError(t, err)
-				assert.Equal(t, "v1", r.Value)
-				switch r.Outcome {
-				case cache.Computed:
-					computed.Add(1)
-				case cache.Collapsed:
-					collapsed.Add(1)
+	for says, age := range map[string]time.Duration{"fresh": time.Second, "good in place of a wait": windows.Fresh + windows.WhileRevalidate} {
+		t.Run(says, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFleet(t, 2, cache.Options[string]{Policy: windows})
+				f.store("k", "old")
+				time.Sleep(age)
+				var callers sync.WaitGroup
+				var computed, collapsed atomic.Int64
+				for i := range 100 {
+					f.calls.Add(1)
+					callers.Go(func() {
+						r, err := f.replicas[i%2].Refresh(t.Context(), "k", f.compute)
+						assert.NoError(t, err)
+						assert.Equal(t, "v1", r.Value)
+						switch r.Outcome {
+						case cache.Computed:
+							computed.Add(1)
+						case cache.Collapsed:
+							collapsed.Add(1)
+						}
+					})
 				}
-			})
-		}
-		callers.Wait()
-		assert.EqualValues(t, 1, f.runs.Load(), "a thousand who insist are one computation")
-		assert.EqualValues(t, 1, computed.Load())
-		assert.EqualValues(t, 99, collapsed.Load())
-		values(t, "v1", f.crowd(1, "k"))
+				callers.Wait()
+				assert.EqualValues(t, 1, f.runs.Load(), "a thousand who insist are one computation")
+				assert.EqualValues(t, 1, computed.Load())
+				assert.EqualValues(t, 99, collapsed.Load())
+				values(t, "v1", f.crowd(1, "k"))
 
-		f.down.Store(true)
-		f.calls.Add(1)
-		r, err := f.replicas[0].Refresh(t.Context(), "k", f.compute)
-		require.NoError(t, err, "what is there stands in for the error")
-		assert.Equal(t, cache.Stale, r.Outcome)
-	})
+				f.down.Store(true)
+				f.calls.Add(1)
+				r, err := f.replicas[0].Refresh(t.Context(), "k", f.compute)
+				require.NoError(t, err, "what is there stands in for the error")
+				assert.Equal(t, cache.Stale, r.Outcome)
+			})
+		})
+	}
 }
 
 type unchanging struct{ List []int }
