@@ -141,6 +141,9 @@ func TestOneKeyOfTwoTypesIsTwoValues(t *testing.T) {
 			require.Equal(t, "seven", s)
 			<-done
 		}
+		require.NoError(t, texts.Set(t.Context(), "k", "eight"))
+		_, err = numbers.Get(t.Context(), "k")
+		assert.ErrorIs(t, err, cache.ErrNotFound, "what is set takes the place of both")
 	})
 }
 
