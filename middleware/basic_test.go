@@ -30,6 +30,10 @@ func TestAResponseIsServedAgainWithItsAge(t *testing.T) {
 		assert.Equal(t, first, again, "nothing else differs, the Date neither")
 	}
 	assert.EqualValues(t, 1, s.runs.Load())
+
+	s = serve(t, text("hello", minute, "Age: 30"))
+	s.get("/a")
+	assert.Equal(t, "30", s.get("/a").header.Get("Age"), "which it may have brought along")
 }
 
 func TestAHerdIsOneRunOfTheHandler(t *testing.T) {
