@@ -100,7 +100,7 @@ func TestA304ThatForbidsItIsNotShared(t *testing.T) {
 			return
 		}
 		g.pass()
-		set(w, "Cache-Control: private")
+		set(w, "Cache-Control: private, max-age=60")
 		if r.Header.Get("If-None-Match") != "" {
 			w.WriteHeader(http.StatusNotModified)
 			return
@@ -292,4 +292,19 @@ func TestWhoeverWantsOnlyWhatIsStoredGetsNothingThatIsOnlyGoodForAnError(t *test
 	s.get("/a")
 	time.Sleep(1100 * time.Millisecond)
 	assert.Equal(t, http.StatusGatewayTimeout, s.get("/a", "Cache-Control: only-if-cached").status)
+}
+
+func TestWhatIsNotForACacheReachesTheHandler(t *testing.T) {
+	s := serve(t, text("hello", minute, tag))
+	s.get("/a")
+	for field, why := range map[string]string{
+		"Upgrade: h2c":                        "upgrade",
+		"Accept: text/html,text/event-stream": "stream",
+		`If-Match: "1"`:                       "condition",
+		"If-Unmodified-Since: " + at(0):       "condition",
+	} {
+		ran := s.runs.Load()
+		assert.Equal(t, "Bellwether;fwd=bypass;detail="+why, s.get("/a", field).how(), field)
+		assert.Equal(t, ran+1, s.runs.Load(), field)
+	}
 }
