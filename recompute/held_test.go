@@ -192,6 +192,19 @@ func TestWhatIsLeftGoesByBothClocks(t *testing.T) {
 	assert.Equal(t, 2*time.Second, recompute.Left(until, setBack))
 }
 
+func TestWhatIsLeftCountsFromBeforeTheExtensionWasAskedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &asked{extend: func(context.Context) error { time.Sleep(300 * time.Millisecond); return nil }}
+		g := guard(t, l, recompute.GuardOptions{TTL: 1200 * time.Millisecond})
+		require.NoError(t, g.Do(t.Context(), "k", func(ctx context.Context, h *recompute.Held) error {
+			time.Sleep(750 * time.Millisecond) // extended after 700 ms, as was asked after 400
+			assert.Equal(t, 1, h.Extensions())
+			assert.Equal(t, 400*time.Millisecond+1140*time.Millisecond-750*time.Millisecond, h.Left())
+			return nil
+		}))
+	})
+}
+
 // monotonicLate is a time whose monotonic clock stood still for so long: of the words of a time.Time, the second is that clock.
 func monotonicLate(now time.Time, d time.Duration) time.Time {
 	(*struct {
