@@ -97,6 +97,9 @@ func TestTheTTLIsThatOfTheLongestEntry(t *testing.T) {
 	assert.Greater(t, ttl(), 50*time.Second, "the string still needs it")
 	require.NoError(t, short.Set(t.Context(), "k", "v"))
 	assert.LessOrEqual(t, ttl(), time.Second)
+	get(t, number, "short first", (&origin[int]{}).compute, cache.Computed)
+	get(t, long, "short first", (&origin[string]{value: "v"}).compute, cache.Computed)
+	assert.Greater(t, redistest.Keys(t, long.rdb)[redisKey("v", "short first")], 50*time.Second)
 
 	row := join(t, s.Addr, func(s *setup[string]) {
 		s.cache.Policy = stale.Policy{Fresh: 50 * time.Millisecond, IfError: time.Minute, Negative: time.Second}
