@@ -137,3 +137,19 @@ func TestAJumpOfTheServersClockCostsOneComputation(t *testing.T) {
 		})
 	}
 }
+
+// Nor does the clock bring anything back when it has caught up.
+func TestADeletionWhileTheServersClockIsBackHoldsAfterwards(t *testing.T) {
+	t.Parallel()
+	m, r, _ := jumping(t)
+	key, now := cache.Key{Name: "k", Schema: "0123456789abcdef"}, time.Now()
+	fence, _, err := r.store.Begin(t.Context(), key, 0, time.Hour)
+	require.NoError(t, err)
+	m.SetTime(now.Add(-time.Minute))
+	require.NoError(t, r.store.Delete(t.Context(), 0, "k"))
+	m.SetTime(now.Add(time.Minute))
+	_, _, err = r.store.Begin(t.Context(), key, 0, time.Hour)
+	require.NoError(t, err)
+	err = r.store.Set(t.Context(), key, cache.Write{Data: []byte("old"), Fence: fence, TTL: time.Hour})
+	assert.ErrorIs(t, err, cache.ErrFenced)
+}

@@ -119,6 +119,26 @@ func TestALateDeletionLeavesWhatIsNewer(t *testing.T) {
 	require.NoError(t, st.Delete(t.Context(), time.Hour, "k")) // was due an hour ago
 	_, err = st.Get(t.Context(), key)
 	assert.NoError(t, err)
+
+	f, _, err = st.Begin(t.Context(), key, 0, time.Minute)
+	require.NoError(t, err)
+	require.NoError(t, st.Delete(t.Context(), 0, "k"))
+	require.NoError(t, st.Delete(t.Context(), time.Hour, "k"))
+	err = st.Set(t.Context(), key, cache.Write{Data: []byte("old"), Fence: f, TTL: time.Hour})
+	assert.ErrorIs(t, err, cache.ErrFenced, "the one that came in time counts as before")
+
+	f, _, err = st.Begin(t.Context(), key, 0, time.Minute)
+	require.NoError(t, err)
+	time.Sleep(200 * time.Millisecond)
+	newer := cache.Key{Name: "k", Schema: "fedcba9876543210"} // stays, so that the deletion frees nothing
+	g, _, err := st.Begin(t.Context(), newer, 0, time.Minute)
+	require.NoError(t, err)
+	require.NoError(t, st.Set(t.Context(), newer, cache.Write{Data: []byte("new"), Fence: g, TTL: time.Hour}))
+	require.NoError(t, rdb.ConfigSet(t.Context(), "maxmemory", "1").Err())
+	require.NoError(t, st.Delete(t.Context(), 100*time.Millisecond, "k"))
+	require.NoError(t, rdb.ConfigSet(t.Context(), "maxmemory", "0").Err())
+	err = st.Set(t.Context(), key, cache.Write{Data: []byte("old"), Fence: f, TTL: time.Hour})
+	assert.ErrorIs(t, err, cache.ErrFenced, "nor does it count less on a server without memory")
 }
 
 func TestANilClusterClientIsReported(t *testing.T) {
