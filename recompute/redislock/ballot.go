@@ -77,7 +77,23 @@ func (b *ballot) add(v vote) {
 	}
 }
 
-func (b *ballot) won() bool  { return len(b.yes) >= b.need }
+// won says whether a majority said yes, of servers that have forgotten nothing: one that has is no witness of numbers that were given. If
+// as many have, there can be none that is asked for, and they have the clock.
+func (b *ballot) won() bool {
+	unsure := len(b.unsure())
+	return max(unsure, len(b.yes)-unsure) >= b.need
+}
+
+// unsure are the votes of servers that say yes, but have forgotten numbers and were not told since.
+func (b *ballot) unsure() (votes []vote) {
+	for _, v := range b.yes {
+		if v.unsure {
+			votes = append(votes, v)
+		}
+	}
+	return votes
+}
+
 func (b *ballot) lost() bool { return len(b.no)+len(b.unknown) > b.of-b.need }
 
 // blind says whether so many could not tell that nobody can.
@@ -129,9 +145,14 @@ func (b *ballot) verdict(ended error) error {
 
 // trouble is an ErrQuorum with what the servers said that could not tell.
 func (b *ballot) trouble() error {
-	errs := []error{fmt.Errorf("%w: %d of %d, and %d are needed", ErrQuorum, b.of-len(b.unknown)-len(b.awaited), b.of, b.need)}
+	unsure := b.unsure()
+	could := b.of - len(b.unknown) - len(b.awaited) - len(unsure)
+	errs := []error{fmt.Errorf("%w: %d of %d, and %d are needed", ErrQuorum, could, b.of, b.need)}
 	for _, v := range b.unknown {
 		errs = append(errs, fmt.Errorf("server %d: %w", v.index, v.err))
+	}
+	for _, v := range unsure {
+		errs = append(errs, fmt.Errorf("server %d: %w", v.index, errForgot))
 	}
 	return errors.Join(errs...)
 }

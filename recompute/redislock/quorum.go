@@ -51,14 +51,17 @@ const (
 //
 // Exclusion still depends on time. A holder that is paused past the end of its lease goes on without it, and clocks of most servers
 // that jump ahead end a lease before its holder knows: what the work writes needs a guard of its own, for example the fence. The
-// fences are in order whatever the clocks say, for as long as one of the servers that raised a number (it is remembered for an hour
-// after the lease) is among those asked next and has kept it.
+// fences are in order whatever the clocks say, for as long as most servers have kept what numbers were given, and are asked (see below).
 //
 // A server that restarts has forgotten leases, and with its vote a second holder could find a majority. So it has none for as long as
 // any lease could last ([QuorumOptions].Longest), whatever it has saved. A marker on each server, with its run id, tells; also of a
 // server whose data was flushed, or that has failed over to a replica. It can't tell of a server that dropped a lease for want of
 // memory: let none of them evict (maxmemory-policy noeviction). Nor can it tell servers that have all lost their memory within a second
 // from a set that is used for the first time, which begins at once if all are there; if not all are, it begins after Longest.
+//
+// What numbers were given before, such a server is told with the first lease, of whatever key, that it grants once it has its vote. That
+// lease takes a majority of those that have forgotten nothing. Should too few of them be there, there is none for Longest again; after that,
+// and at once if most have lost their data, clocks decide: numbers are in order if those of the servers are less than Longest apart.
 //
 // # When one server is enough
 //
@@ -188,14 +191,13 @@ func (q *Quorum) Acquire(ctx context.Context, key string, ttl time.Duration) (re
 }
 
 func (q *Quorum) ask(ctx context.Context, key string, ttl time.Duration) (*quorumLease, error) {
-	since := time.Now()
 	h := q.lease(key, ttl)
 	err := h.elect(ctx)
 	if err == nil {
 		err = h.raise(ctx)
 	}
 	if err == nil {
-		err = q.timely(since, ttl)
+		err = q.timely(h.since, ttl)
 	}
 	if err == nil {
 		err = ctx.Err() // its caller has gone, and would not release it

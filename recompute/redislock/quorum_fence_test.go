@@ -1,7 +1,10 @@
 package redislock_test
 
 import (
+	"fmt"
 	"os"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,14 +14,14 @@ import (
 
 	"github.com/bellwether-cache/bellwether/internal/faultproxy"
 	"github.com/bellwether-cache/bellwether/recompute"
+	"github.com/bellwether-cache/bellwether/recompute/redislock"
 )
 
 // The number that each server would give next is far from the others', as with clocks that differ by hours.
-func (e *ensemble) skew(t testing.TB, key string) {
+func (e *ensemble) skew(t testing.TB) {
 	t.Helper()
-	for i, c := range e.outside {
-		ahead := time.Now().Add(time.Duration(len(e.outside)-i) * time.Hour).UnixMicro()
-		require.NoError(t, c.Set(t.Context(), "bellwether:fence:{"+key+"}", ahead, time.Hour).Err())
+	for i := range e.outside {
+		e.mark(t, i, "bellwether", fmt.Sprint("0 ", time.Now().Add(time.Duration(len(e.outside)-i)*time.Hour).UnixMicro()))
 	}
 }
 
@@ -26,7 +29,7 @@ func (e *ensemble) skew(t testing.TB, key string) {
 func rotate(t testing.TB, e *ensemble, rounds int) (fences []int64) {
 	t.Helper()
 	acquire(t, e.open(t, patience), "found", long)
-	e.skew(t, "key")
+	e.skew(t)
 	var quorums []recompute.Locker
 	for missing := range e.proxies {
 		var addrs []string
@@ -81,13 +84,14 @@ func TestTheFenceOfALeaseOfAQuorumStaysAndIsKnownToAMajority(t *testing.T) {
 	e := startEnsemble(t, 3)
 	q := e.open(t, patience)
 	e.learned(t, q)
-	e.skew(t, "key")
+	e.skew(t)
 	lease := acquire(t, q, "key", long)
 	fence := fenceOf(t, lease)
 	require.Eventually(t, func() bool {
 		known := 0
 		for _, c := range e.outside {
-			if n, _ := c.Get(t.Context(), fenceKey).Int64(); n >= fence {
+			marker := strings.Fields(c.Get(t.Context(), markerKey).Val())
+			if n, _ := strconv.ParseInt(marker[2], 10, 64); n >= fence {
 				known++
 			}
 		}
@@ -113,4 +117,103 @@ func TestOnlyTheHolderRaisesTheFence(t *testing.T) {
 	_, err := q.Acquire(t.Context(), "key", 200*time.Millisecond)
 	require.ErrorIs(t, err, recompute.ErrLost)
 	require.NotErrorIs(t, err, recompute.ErrHeld)
+}
+
+// The highest number is known to the first two servers. One of them forgets it, the other can't be reached: what the third and the one that
+// forgot would give is lower.
+func TestANumberThatAServerForgotIsNotGivenAgain(t *testing.T) {
+	t.Parallel()
+	const longest = 500 * time.Millisecond
+	e := startEnsemble(t, 3)
+	o := redislock.QuorumOptions{Budget: 5 * time.Second, Longest: longest}
+	require.NoError(t, acquire(t, e.open(t, o), "found", longest).Release(t.Context()))
+	e.skew(t)
+	without := func(missing int) *redislock.Quorum {
+		var addrs []string
+		for i, s := range e.servers {
+			addrs = append(addrs, s.Addr)
+			if i == missing {
+				addrs[i] = faultproxy.Refused(t)
+			}
+		}
+		return quorum(t, o, addrs, func(o *redis.Options) { o.DialerRetries = 1 })
+	}
+	taken := func(q *redislock.Quorum) (fence int64) {
+		lease, err := q.Acquire(t.Context(), "key", longest)
+		require.NoError(t, err)
+		time.Sleep(50 * time.Millisecond) // who answers late is told too
+		require.NoError(t, lease.Release(t.Context()))
+		return fenceOf(t, lease)
+	}
+	first := taken(without(2))
+	require.NoError(t, e.servers[1].Kill())
+	require.NoError(t, e.servers[1].Restart())
+	_, err := without(0).Acquire(t.Context(), "key", longest)
+	require.ErrorIs(t, err, redislock.ErrQuorum)
+	time.Sleep(longest + 50*time.Millisecond)
+	lease, err := without(0).Acquire(t.Context(), "key", longest)
+	if err == nil {
+		t.Fatalf("a fence went back: %d, then %d", first, fenceOf(t, lease))
+	}
+	require.ErrorIs(t, err, redislock.ErrQuorum)
+	require.ErrorContains(t, err, "server 1: ")
+	require.Eventually(t, func() bool { return e.holders(t, "key") == 0 }, soon, time.Millisecond)
+	second := taken(e.open(t, o))
+	require.Greater(t, second, first)
+	require.Greater(t, taken(without(0)), second, "the one that forgot has been told")
+}
+
+// forgetful empties the second of three servers and lets it have its vote again.
+func forgetful(t testing.TB, longest time.Duration) (*ensemble, redislock.QuorumOptions) {
+	t.Helper()
+	e, o := startEnsemble(t, 3), redislock.QuorumOptions{Budget: 5 * time.Second, Longest: longest}
+	q := e.open(t, o)
+	insist(t, func() error {
+		lease, err := q.Acquire(t.Context(), "found", longest)
+		if err == nil {
+			_ = lease.Release(t.Context())
+		}
+		return err
+	})
+	e.skew(t)
+	require.NoError(t, e.outside[1].FlushAll(t.Context()).Err())
+	e.mark(t, 1, "bellwether", fmt.Sprint(time.Now().Add(-longest).UnixMilli(), " 0?"))
+	return e, o
+}
+
+func TestAServerThatForgotNumbersIsToldThemAlsoIfItAnswersLate(t *testing.T) {
+	t.Parallel()
+	e, o := forgetful(t, 10*time.Second)
+	e.proxies[1].On(faultproxy.Rule{Marker: "eval", Nth: 1, Do: faultproxy.Delay, For: 500 * time.Millisecond})
+	lease := acquire(t, e.open(t, o), "key", 10*time.Second)
+	require.Contains(t, e.outside[1].Get(t.Context(), markerKey).Val(), "?", "the others were enough")
+	knows := fmt.Sprint(fenceOf(t, lease))
+	require.Eventually(t, func() bool { return strings.HasSuffix(e.outside[1].Get(t.Context(), markerKey).Val(), " "+knows) }, soon, time.Millisecond)
+	require.NoError(t, lease.Release(t.Context()))
+}
+
+// Who would know is not there. It is waited for, but not for ever.
+func TestAServerThatForgotNumbersCountsAllTheSameAfterAWhile(t *testing.T) {
+	t.Parallel()
+	const longest = 1500 * time.Millisecond
+	e, o := forgetful(t, longest)
+	q := quorum(t, o, []string{faultproxy.Refused(t), e.servers[1].Addr, e.servers[2].Addr}, func(o *redis.Options) { o.DialerRetries = 1 })
+	began := time.Now()
+	_, err := q.Acquire(t.Context(), "key", longest)
+	require.ErrorIs(t, err, redislock.ErrQuorum)
+	require.ErrorContains(t, err, "server 1: redislock: the server had lost its data")
+	require.NoError(t, nilUnlessHeld(q, t, longest))
+	require.GreaterOrEqual(t, time.Since(began), longest/2)
+}
+
+// What was saved may be old, but no number is lower than it.
+func TestNumbersThatServersHaveSavedAreNotGivenAgain(t *testing.T) {
+	t.Parallel()
+	e := startEnsemble(t, 3)
+	q := e.open(t, patience)
+	for i := range e.outside {
+		saved := fmt.Sprint("otherrun 0 ", time.Now().Add(time.Hour).UnixMicro())
+		require.NoError(t, e.outside[i].Set(t.Context(), markerKey, saved, 0).Err())
+	}
+	require.Greater(t, number(t, q), time.Now().Add(time.Hour-time.Minute).UnixMicro())
 }

@@ -29,7 +29,7 @@ func observe(t *testing.T, servers, clients int, seed uint64, prepare func([]*re
 	founder := e.open(t, redislock.QuorumOptions{Budget: 5 * time.Second, Longest: termTTL})
 	require.NoError(t, acquire(t, founder, "found", termTTL).Release(t.Context()))
 	if servers == 3 {
-		e.skew(t, "key")
+		e.skew(t)
 	}
 	var quorums []*redislock.Quorum
 	for range clients {

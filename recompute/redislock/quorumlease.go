@@ -15,11 +15,13 @@ import (
 // quorumLease is a lease on most servers of a quorum.
 type quorumLease struct {
 	quorum *Quorum
-	fence  int64
+	since  time.Time // before it was asked for
+	ttl    time.Duration
 	shares []*share // one for each server
 
-	mu   sync.Mutex
-	over bool // given back: what is granted from now on is given back too
+	mu    sync.Mutex
+	fence int64 // 0: it is not known yet
+	over  bool  // given back: what is granted from now on is given back too
 }
 
 // share is the lease on one server.
@@ -31,7 +33,7 @@ type share struct {
 }
 
 func (q *Quorum) lease(key string, ttl time.Duration) *quorumLease {
-	h := &quorumLease{quorum: q}
+	h := &quorumLease{quorum: q, since: time.Now(), ttl: ttl}
 	token := rand.Text()
 	for i, m := range q.members {
 		// The token differs, so that a server that is reached in two ways grants to one and refuses the other.
@@ -41,7 +43,11 @@ func (q *Quorum) lease(key string, ttl time.Duration) *quorumLease {
 }
 
 // Fence returns the number of this grant.
-func (h *quorumLease) Fence() int64 { return h.fence }
+func (h *quorumLease) Fence() int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.fence
+}
 
 // insist are the pauses of one who has the first server before the others, which may be about to be given back, are asked again.
 var insist = recompute.Backoff{Min: time.Millisecond, Max: 16 * time.Millisecond, Jitter: 0.5}
@@ -107,6 +113,8 @@ func (h *quorumLease) vote(i int) func(context.Context) (answer, error) {
 			return got, recompute.ErrHeld
 		case !h.keep(s, got.fence):
 			s.giveBack()
+		case got.unsure:
+			h.remind(ctx, s)
 		}
 		return got, nil
 	}
@@ -140,23 +148,23 @@ func (h *quorumLease) held() (indexes []int) {
 	return indexes
 }
 
-// highest is the highest number of the shares that are ours.
-func (h *quorumLease) highest() (number int64) {
+// decide makes the highest number of the shares that are ours the lease's.
+func (h *quorumLease) decide() int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, s := range h.shares {
 		if s.has {
-			number = max(number, s.number)
+			h.fence = max(h.fence, s.number)
 		}
 	}
-	return number
+	return h.fence
 }
 
 // raise makes the highest number of a quorum the lease's, and has a quorum know it. Two quorums have a server in common, so the next
 // lease's is higher: the highest number alone would not be, were it known only to a server that the next can't reach.
 func (h *quorumLease) raise(ctx context.Context) error {
-	h.fence = h.highest()
-	b, err := h.each(ctx, func(ctx context.Context, s *share) error { return s.member.raise(ctx, s.lease, h.fence) })
+	fence := h.decide()
+	b, err := h.each(ctx, func(ctx context.Context, s *share) error { return h.tell(ctx, s, fence) })
 	if err != nil {
 		return fmt.Errorf("redislock: acquire: %w", err)
 	}
@@ -167,6 +175,22 @@ func (h *quorumLease) raise(ctx context.Context) error {
 		return fmt.Errorf("redislock: acquire: it ended before it was granted: %w", recompute.ErrLost)
 	}
 	return fmt.Errorf("redislock: acquire: raise: %w", b.trouble())
+}
+
+// remind tells a server that answered after the number was decided, and has forgotten those before. If it is not told, the next lease will.
+func (h *quorumLease) remind(ctx context.Context, s *share) {
+	if fence := h.Fence(); fence > 0 {
+		_ = h.tell(ctx, s, fence)
+	}
+}
+
+// tell has one server know the number. One that had lost its data is without a vote for longer than a lease lasts, so what it forgot was
+// given before this lease was asked for, and is lower; were the lease over, that could be otherwise.
+func (h *quorumLease) tell(ctx context.Context, s *share, fence int64) error {
+	if time.Since(h.since) >= h.ttl {
+		return recompute.ErrLost
+	}
+	return s.member.raise(ctx, s.lease, fence)
 }
 
 // Extend makes the lease last ttl from now, on most servers. The share of a server that did not answer in time may last longer too.

@@ -1,6 +1,10 @@
--- KEYS lock, fence; ARGV token, number, ttl of the fence in ms. Returns 1 the next number here is higher, 0 no longer ours.
+-- KEYS lock, marker; ARGV token, number. Returns 1 the next number here is higher, 0 the lease is no longer ours.
 if redis.pcall('GET', KEYS[1]) ~= ARGV[1] then return 0 end
-local fence = redis.pcall('GET', KEYS[2])
-fence = type(fence) == 'string' and string.match(fence, '^%d+$') and tonumber(fence) or 0
-if fence < tonumber(ARGV[2]) or fence > 9007199254740990 then redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3]) end
+local since, last, forgot = string.match(redis.call('GET', KEYS[2]) or '', '^(%w* %d+ )(%d+)(%??)$')
+if not since then return 0 end
+last = tonumber(last)
+if last > 9007199254740990 then last = 0 end
+if forgot ~= '' or last < tonumber(ARGV[2]) then
+  redis.call('SET', KEYS[2], since .. string.format('%.0f', math.max(last, ARGV[2]))) -- a mere concatenation would round it
+end
 return 1

@@ -6,9 +6,10 @@
 //
 //	p:lease:{n}        the lease; p:l:{n} if it is for a computation (see [On])
 //	p:lease:{n}:token  for a while, where an acquire was taken back whose outcome is not known
-//	p:fence:{n}        the number of the last grant, of lockers whose leases have one
+//	p:fence:{n}        the number of the last grant, of a [Locker] whose leases have one
 //	p:queue:{n}        the processes that wait, while some do
-//	p:member           since when the server has kept what it was told, if it is one of a [Quorum]; this key has no ttl
+//	p:member           since when the server has kept what it was told, if it is one of a [Quorum], and the highest number of a
+//	                   grant; this key has no ttl
 //	p:leases           the channel on which releases and renewals are announced
 //
 // # What it does not guarantee
@@ -187,6 +188,7 @@ func (h *fencedLease) Fence() int64 { return h.fence }
 type answer struct {
 	granted bool
 	fence   int64
+	unsure  bool          // there may have been higher fences
 	left    time.Duration // of another's; below 0: unknown
 }
 
