@@ -110,7 +110,8 @@ func record(t *testing.T, seed uint64, faults []faultproxy.Rule, v variant) *his
 							time.Sleep(historyTTL + 50*time.Millisecond) // paused
 						}
 					})
-					h.write(ctx, register, held, v.careless)
+					fence, _ := held.Fence()
+					h.write(ctx, register, fence, v.careless)
 					return nil
 				})
 			}
@@ -151,8 +152,7 @@ func (h *history) relied(asked time.Time, held *recompute.Held, trust time.Durat
 	h.terms = append(h.terms, term{asked: asked, from: from, until: until, fence: fence})
 }
 
-func (h *history) write(ctx context.Context, register *redis.Client, held *recompute.Held, careless bool) {
-	fence, _ := held.Fence()
+func (h *history) write(ctx context.Context, register *redis.Client, fence int64, careless bool) {
 	call := h.writes.Now()
 	var took bool
 	var err error

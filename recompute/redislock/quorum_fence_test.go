@@ -2,6 +2,7 @@ package redislock_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"strconv"
 	"strings"
@@ -163,8 +164,8 @@ func TestANumberThatAServerForgotIsNotGivenAgain(t *testing.T) {
 	require.Greater(t, taken(without(0)), second, "the one that forgot has been told")
 }
 
-// forgetful empties the second of three servers and lets it have its vote again.
-func forgetful(t testing.TB, longest time.Duration) (*ensemble, redislock.QuorumOptions) {
+// withOneEmptied returns three servers, the second of which has lost its data and has its vote again.
+func withOneEmptied(t testing.TB, longest time.Duration) (*ensemble, redislock.QuorumOptions) {
 	t.Helper()
 	e, o := startEnsemble(t, 3), redislock.QuorumOptions{Budget: 5 * time.Second, Longest: longest}
 	q := e.open(t, o)
@@ -176,14 +177,31 @@ func forgetful(t testing.TB, longest time.Duration) (*ensemble, redislock.Quorum
 		return err
 	})
 	e.skew(t)
-	require.NoError(t, e.outside[1].FlushAll(t.Context()).Err())
-	e.mark(t, 1, "bellwether", fmt.Sprint(time.Now().Add(-longest).UnixMilli(), " 0?"))
+	e.forget(t, 1, longest)
 	return e, o
+}
+
+// forget empties a server and lets it have its vote again.
+func (e *ensemble) forget(t testing.TB, i int, longest time.Duration) {
+	t.Helper()
+	require.NoError(t, e.outside[i].FlushAll(t.Context()).Err())
+	e.mark(t, i, "bellwether", fmt.Sprint(time.Now().Add(-longest).UnixMilli(), " 0?"))
+}
+
+// forgetful are the servers that do not know what numbers were given.
+func (e *ensemble) forgetful(t testing.TB) (indexes []int) {
+	t.Helper()
+	for i, c := range e.outside {
+		if strings.HasSuffix(c.Get(t.Context(), markerKey).Val(), "?") {
+			indexes = append(indexes, i)
+		}
+	}
+	return indexes
 }
 
 func TestAServerThatForgotNumbersIsToldThemAlsoIfItAnswersLate(t *testing.T) {
 	t.Parallel()
-	e, o := forgetful(t, 10*time.Second)
+	e, o := withOneEmptied(t, 10*time.Second)
 	e.proxies[1].On(faultproxy.Rule{Marker: "eval", Nth: 1, Do: faultproxy.Delay, For: 500 * time.Millisecond})
 	lease := acquire(t, e.open(t, o), "key", 10*time.Second)
 	require.Contains(t, e.outside[1].Get(t.Context(), markerKey).Val(), "?", "the others were enough")
@@ -196,7 +214,7 @@ func TestAServerThatForgotNumbersIsToldThemAlsoIfItAnswersLate(t *testing.T) {
 func TestAServerThatForgotNumbersCountsAllTheSameAfterAWhile(t *testing.T) {
 	t.Parallel()
 	const longest = 1500 * time.Millisecond
-	e, o := forgetful(t, longest)
+	e, o := withOneEmptied(t, longest)
 	q := quorum(t, o, []string{faultproxy.Refused(t), e.servers[1].Addr, e.servers[2].Addr}, func(o *redis.Options) { o.DialerRetries = 1 })
 	began := time.Now()
 	_, err := q.Acquire(t.Context(), "key", longest)
@@ -216,4 +234,49 @@ func TestNumbersThatServersHaveSavedAreNotGivenAgain(t *testing.T) {
 		require.NoError(t, e.outside[i].Set(t.Context(), markerKey, saved, 0).Err())
 	}
 	require.Greater(t, number(t, q), time.Now().Add(time.Hour-time.Minute).UnixMicro())
+}
+
+// Each lease is asked for on other servers, of which now and then one has forgotten everything and has its vote again: never so many that
+// most have.
+func TestTheFenceOfAQuorumOnlyGrowsWhicheverServersAreMissingOrForget(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{3, 5} {
+		seed := rand.Uint64()
+		dice, refused := rand.New(rand.NewPCG(seed, 0)), []string{faultproxy.Refused(t), faultproxy.Refused(t)}
+		e, o := startEnsemble(t, n), redislock.QuorumOptions{Budget: 5 * time.Second, Longest: long}
+		e.found(t, "bellwether")
+		e.skew(t)
+		var quorums []*redislock.Quorum
+		for range 8 {
+			var addrs []string
+			for _, s := range e.servers {
+				addrs = append(addrs, s.Addr)
+			}
+			for i, missing := range dice.Perm(n)[:dice.IntN(n/2+1)] {
+				addrs[missing] = refused[i]
+			}
+			quorums = append(quorums, quorum(t, o, addrs, func(o *redis.Options) { o.DialerRetries, o.MaxRetries = 1, -1 }))
+		}
+		var last int64
+		granted, doubted := 0, 0
+		for i := range 80 {
+			if forgetful := e.forgetful(t); len(forgetful) < n/2 && dice.IntN(4) == 0 {
+				e.forget(t, dice.IntN(n), long)
+			}
+			lease, err := quorums[dice.IntN(len(quorums))].Acquire(t.Context(), "key", long)
+			if err != nil {
+				require.ErrorContains(t, err, "had lost its data")
+				doubted++
+				require.Eventually(t, func() bool { return e.holders(t, "key") == 0 }, soon, time.Millisecond)
+				continue
+			}
+			granted++
+			require.Greater(t, fenceOf(t, lease), last, "seed %d, %d servers, grant %d", seed, n, i)
+			last = fenceOf(t, lease)
+			require.NoError(t, lease.Release(t.Context()))
+			require.Eventually(t, func() bool { return e.holders(t, "key") == 0 }, soon, time.Millisecond)
+		}
+		t.Logf("%d servers, seed %d: %d granted, %d not for want of a majority that remembers", n, seed, granted, doubted)
+		require.Greater(t, granted, 10)
+	}
 }
