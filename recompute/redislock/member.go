@@ -53,7 +53,7 @@ type member struct {
 func newMember(c redis.UniversalClient, o QuorumOptions, waiters *recompute.Waiters) *member {
 	space := Space(cmp.Or(o.Prefix, "bellwether"))
 	l := On(NewSteps(c, StepOptions{Budget: o.Budget}), space, cmp.Or(o.Channel, string(space)+":leases"))
-	l.role, l.ear.waiters = leases, waiters
+	l.role, l.ear.waiters, l.mode.voter = leases, waiters, true
 	return &member{Locker: l, marker: string(space) + ":member", longest: cmp.Or(o.Longest, defaultLongest)}
 }
 
@@ -83,7 +83,7 @@ func (m *member) doubt(cmd *redis.Cmd) error {
 		marker, _ := got[2].(string)
 		return &noVote{age: time.Duration(age) * time.Millisecond, longest: m.longest, marker: marker}
 	}
-	return cmd.Err()
+	return m.mode.explain(cmd.Err())
 }
 
 // raise makes the next number that the server gives higher than fence, if the lease is still there. A server that had forgotten its
@@ -93,7 +93,7 @@ func (m *member) raise(ctx context.Context, h *lease, fence int64) error {
 	if err == nil && got == 0 {
 		return recompute.ErrLost
 	}
-	return err
+	return m.mode.explain(err)
 }
 
 // found gives the server a vote, if it is still the one that said it has none.
@@ -102,5 +102,5 @@ func (m *member) found(ctx context.Context, seen *noVote) error {
 	if err == nil && got == 0 {
 		return errNoVote
 	}
-	return err
+	return m.mode.explain(err)
 }

@@ -11,6 +11,7 @@ import (
 
 // mode remembers what the server does for this user.
 type mode struct {
+	voter        bool // it is one of a quorum, where there is no other way than scripts
 	noScripts    atomic.Bool
 	transactions atomic.Bool
 }
@@ -19,7 +20,7 @@ func (m *mode) scripts() bool { return !m.noScripts.Load() }
 
 // refused says whether an error means that no script is run here, neither now nor later.
 func (m *mode) refused(err error) bool {
-	if err == nil || !redis.IsPermissionError(err) && !strings.Contains(err.Error(), "unknown command") {
+	if err == nil || m.voter || !redis.IsPermissionError(err) && !strings.Contains(err.Error(), "unknown command") {
 		return false
 	}
 	text := strings.ReplaceAll(strings.ToLower(err.Error()), "`", "'") // as older ones quote
@@ -67,8 +68,11 @@ func forbidden(err error) bool {
 
 // explain adds to such an error where to look.
 func (m *mode) explain(err error) error {
-	if forbidden(err) && m.scripts() {
-		return fmt.Errorf("%w (the user of Redis needs redislock.Rights)", err)
+	switch {
+	case !forbidden(err) || !m.scripts():
+		return err
+	case m.voter:
+		return fmt.Errorf("%w (the user of Redis needs redislock.QuorumRights)", err)
 	}
-	return err
+	return fmt.Errorf("%w (the user of Redis needs redislock.Rights)", err)
 }

@@ -337,29 +337,3 @@ func TestOnlyTheReleaseOfALeaseWakesThoseWhoWait(t *testing.T) {
 		t.Fatal("not woken though the lease was released")
 	}
 }
-
-func TestAQuorumNeedsNoMoreThanItsRights(t *testing.T) {
-	t.Parallel()
-	for _, rights := range []string{"", "-info", "-publish", "-subscribe"} {
-		t.Run(rights, func(t *testing.T) {
-			t.Parallel()
-			e := startEnsemble(t, 3)
-			var clients []redis.UniversalClient
-			for _, admin := range e.outside {
-				rules := []any{"reset", "on", "nopass"}
-				for rule := range strings.FieldsSeq(redislock.QuorumRights + " " + rights) {
-					rules = append(rules, rule)
-				}
-				clients = append(clients, as(t, admin, rules...))
-			}
-			q, err := redislock.NewQuorum(clients, patience)
-			require.NoError(t, err)
-			lease := acquire(t, q, "key", long)
-			require.NoError(t, lease.Extend(t.Context(), long))
-			require.NoError(t, lease.Release(t.Context()))
-			for key := range redistest.Keys(t, e.outside[0]) {
-				assert.Contains(t, key, "bellwether:")
-			}
-		})
-	}
-}
