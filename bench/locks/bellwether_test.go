@@ -29,7 +29,12 @@ func openLocker(b *testing.B, rdb *redis.Client, o redislock.Options) *redislock
 // openGuard is the one call: with fence, extensions while the work runs, and waking.
 func openGuard(b *testing.B, rdb *redis.Client) func(context.Context, string, func()) error {
 	b.Helper()
-	g, err := recompute.NewGuard(openLocker(b, rdb, redislock.Options{}), recompute.GuardOptions{TTL: ttl, Wait: patience})
+	return guarded(b, openLocker(b, rdb, redislock.Options{}))
+}
+
+func guarded(b *testing.B, l recompute.Locker) func(context.Context, string, func()) error {
+	b.Helper()
+	g, err := recompute.NewGuard(l, recompute.GuardOptions{TTL: ttl, Wait: patience})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -44,16 +49,16 @@ func openGuard(b *testing.B, rdb *redis.Client) func(context.Context, string, fu
 // openLease is acquire and release, with a fence, and nothing else. It does not wait.
 func openLease(b *testing.B, rdb *redis.Client) func(context.Context, string, func()) error {
 	b.Helper()
-	return bare(openLocker(b, rdb, redislock.Options{}))
+	return leased(openLocker(b, rdb, redislock.Options{}))
 }
 
 // openUnfenced is the same without a fence, as the others have none.
 func openUnfenced(b *testing.B, rdb *redis.Client) func(context.Context, string, func()) error {
 	b.Helper()
-	return bare(openLocker(b, rdb, redislock.Options{Unfenced: true}))
+	return leased(openLocker(b, rdb, redislock.Options{Unfenced: true}))
 }
 
-func bare(l *redislock.Locker) func(context.Context, string, func()) error {
+func leased(l recompute.Locker) func(context.Context, string, func()) error {
 	return func(ctx context.Context, key string, work func()) error {
 		lease, err := l.Acquire(ctx, key, ttl)
 		if err != nil {

@@ -80,18 +80,29 @@ func BenchmarkHandOff(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
-			counter := redistest.Commands(b, s)
-			b.ResetTimer()
-			took, runs := handOffs(b, ways)
-			b.StopTimer()
-			commands := len(counter.Stop())
-			slices.Sort(took)
-			b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "p50-ms")
-			b.ReportMetric(float64(took[(99*len(took)-1)/100].Microseconds())/1000, "p99-ms")
-			b.ReportMetric(float64(commands)/float64(len(took)), "commands/handoff")
-			b.ReportMetric(float64(len(took))/float64(runs), "share")
+			report(b, []*redisserver.Server{s}, ways)
 		})
 	}
+}
+
+func report(b *testing.B, servers []*redisserver.Server, ways []func(context.Context, string, func()) error) {
+	b.Helper()
+	var counters []*redistest.Counter
+	for _, s := range servers {
+		counters = append(counters, redistest.Commands(b, s))
+	}
+	b.ResetTimer()
+	took, runs := handOffs(b, ways)
+	b.StopTimer()
+	commands := 0
+	for _, c := range counters {
+		commands += len(c.Stop())
+	}
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "p50-ms")
+	b.ReportMetric(float64(took[(99*len(took)-1)/100].Microseconds())/1000, "p99-ms")
+	b.ReportMetric(float64(commands)/float64(len(took)), "commands/handoff")
+	b.ReportMetric(float64(len(took))/float64(runs), "share")
 }
 
 func handOffs(b *testing.B, ways []func(context.Context, string, func()) error) (took []time.Duration, runs int) {
