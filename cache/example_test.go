@@ -44,9 +44,9 @@ func ExampleNew_options() {
 	})
 	fmt.Println(err)
 	// Output:
-	// stale: Policy.Fresh is 0s, must be > 0
+	// stale: Policy.Fresh is 0s, must be at least 1ms
 	// stale: Policy.Jitter is 7, must be from 0 to 1
-	// cache: Options.Wait is -1s, must be positive (0: as Limit)
+	// cache: Options.Wait is -1s, must be at least 1ms (0: as Limit); a bare number means nanoseconds
 }
 
 func ExampleCache_GetOrCompute() {

@@ -18,11 +18,11 @@ type Options[V any] struct {
 	Policy stale.Policy
 
 	// Wait is the longest that a caller with nothing to serve waits for a value, its own computation included.
-	// The computation goes on behind it. Default: Limit.
+	// The computation goes on behind it. Default: Limit; at least 1 ms.
 	Wait time.Duration
 
 	// Limit is the longest that one computation may run; then its context ends, its lease is released and all
-	// who wait for it get [recompute.ErrLimit], even if it goes on regardless. Default 30 s.
+	// who wait for it get [recompute.ErrLimit], even if it goes on regardless. Default 30 s, at least 1 ms.
 	Limit time.Duration
 
 	// Lease is the longest silence of a process that computes before another may take over. It is renewed at a
@@ -78,14 +78,19 @@ func (o Options[V]) complete(store Store) (Options[V], error) {
 	o.Lease = cmp.Or(o.Lease, defaultLease)
 	o.Near = cmp.Or(o.Near, defaultNear)
 	faults := []error{o.Policy.Validate()}
-	if o.Limit < 0 {
-		faults = append(faults, fmt.Errorf("cache: Options.Limit is %v, must be positive (0: %v)", o.Limit, defaultLimit))
-	}
-	if o.Wait < 0 {
-		faults = append(faults, fmt.Errorf("cache: Options.Wait is %v, must be positive (0: as Limit)", o.Wait))
-	}
-	if o.Lease < leastLease {
-		faults = append(faults, fmt.Errorf("cache: Options.Lease is %v, must be at least %v (0: %v)", o.Lease, leastLease, defaultLease))
+	for _, d := range []struct {
+		name      string
+		is, least time.Duration
+		usual     any
+	}{
+		{"Limit", o.Limit, time.Millisecond, defaultLimit},
+		{"Wait", o.Wait, time.Millisecond, "as Limit"},
+		{"Lease", o.Lease, leastLease, defaultLease},
+	} {
+		if d.is < d.least {
+			faults = append(faults, fmt.Errorf("cache: Options.%s is %v, must be at least %v (0: %v); a bare number means nanoseconds",
+				d.name, d.is, d.least, d.usual))
+		}
 	}
 	if o.MaxComputes < 0 {
 		faults = append(faults, fmt.Errorf("cache: Options.MaxComputes is %d, must be positive (0: no bound)", o.MaxComputes))

@@ -38,6 +38,10 @@ func TestNewRefusesWhatCanNotWork(t *testing.T) {
 		"Options.Limit is -1s":          with(func(o *cache.Options[string]) { o.Limit = -time.Second }),
 		"Options.Lease is -1s":          with(func(o *cache.Options[string]) { o.Lease = -time.Second }),
 		"Options.Lease is 29ms":         with(func(o *cache.Options[string]) { o.Lease = 29 * time.Millisecond }),
+		"Policy.Fresh is 60ns":          with(func(o *cache.Options[string]) { o.Policy.Fresh = 60 }),
+		"Options.Wait is 60ns, must be at least 1ms (0: as Limit); a bare number means nanoseconds": with(func(o *cache.Options[string]) { o.Wait = 60 }),
+		"Options.Limit is 60ns, must be at least 1ms (0: 30s); a bare number means nanoseconds":     with(func(o *cache.Options[string]) { o.Limit = 60 }),
+		"Options.Lease is 60ns, must be at least 30ms (0: 2s); a bare number means nanoseconds":     with(func(o *cache.Options[string]) { o.Lease = 60 }),
 	} {
 		c, err := cache.New(cache.NewMemory(), o)
 		require.ErrorContains(t, err, want)
@@ -77,7 +81,8 @@ func TestNewReportsTheStoresFaults(t *testing.T) {
 
 func TestTheSmallestOptionsWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 1, cache.Options[string]{Policy: stale.Policy{Fresh: 1}, Wait: 1, Limit: 1, Lease: 30 * time.Millisecond})
+		const least = time.Millisecond
+		f := newFleet(t, 1, cache.Options[string]{Policy: stale.Policy{Fresh: least}, Wait: least, Limit: least, Lease: 30 * least})
 		f.takes = 0
 		values(t, "v1", []reply{f.ask(0, "k")})
 	})

@@ -2,6 +2,7 @@ package cache_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -64,12 +65,16 @@ func TestAValueThatIsOnlyKeptHidesNoneThatCouldNotBePublished(t *testing.T) {
 		}
 		return nil
 	}}
-	o := cache.Options[string]{Policy: stale.Policy{Fresh: time.Nanosecond, Keep: time.Hour}, Wait: 10 * time.Second}
+	o := cache.Options[string]{Policy: stale.Policy{Fresh: time.Millisecond, Keep: time.Hour}, Wait: 10 * time.Second}
 	heard := make(chan struct{})
 	o.Trace.Push = func(bool, error) { close(heard) }
 	c := open(t, store, o)
 	<-heard // before, nothing can be relied on
 	require.NoError(t, c.Set(t.Context(), "k", "kept"))
+	require.Eventually(t, func() bool {
+		_, err := c.Get(t.Context(), "k")
+		return errors.Is(err, cache.ErrNotFound) // it is only kept
+	}, 5*time.Second, time.Millisecond)
 	refuses.Store(true)
 	runs := 0
 	compute := func(ctx context.Context) (string, error) {

@@ -42,18 +42,19 @@ func NoStore(ctx context.Context) bool {
 }
 
 // Lasting says, from inside a computation, how long its result is useful, in place of Options.Policy. Here Fresh may
-// be 0: then the value is stored, but who asks for it computes; and if all windows are 0 it is as [NoStore]. Cooldown
-// and Beta remain those of Options.Policy. It returns an error, and changes nothing, if a window is negative or ctx
-// is not that of a computation.
+// be 0: then the value is stored, but who asks for it computes; and if all windows are 0 it is as [NoStore]. A window may
+// be the rest of a longer one, and as short as that is. Cooldown and Beta remain those of Options.Policy. It returns an
+// error, and changes nothing, if a window is negative or ctx is not that of a computation.
 func Lasting(ctx context.Context, p stale.Policy) error {
 	v := verdictOf(ctx)
 	if v == nil {
 		return errors.New("cache: Lasting: the context is not that of a computation")
 	}
 	checked := p
-	checked.Fresh = max(p.Fresh, 1)
-	if p.Fresh < 0 {
-		checked.Fresh = p.Fresh
+	for _, window := range []*time.Duration{&checked.Fresh, &checked.WhileRevalidate, &checked.IfError, &checked.Keep} {
+		if *window >= 0 {
+			*window = max(*window, time.Millisecond)
+		}
 	}
 	if err := checked.Validate(); err != nil {
 		return fmt.Errorf("cache: Lasting: %w", err)

@@ -41,9 +41,11 @@ func TestAComputationSaysHowLongItsValueLasts(t *testing.T) {
 		never := lasting(stale.Policy{})
 		assert.Equal(t, cache.Computed, outcome("never", never))
 		assert.Equal(t, cache.Computed, outcome("never", never), "of no use for no time")
+		rest := lasting(stale.Policy{Fresh: 1, WhileRevalidate: 1, IfError: 1, Keep: 1})
+		assert.Equal(t, cache.Computed, outcome("rest", rest), "what is left of a window may be short")
 
 		_, err = c.Lookup(t.Context(), "wrong", lasting(stale.Policy{Fresh: time.Second, IfError: -1}))
-		require.ErrorContains(t, err, "cache: Lasting: stale: Policy.IfError is -1ns, must be ≥ 0")
+		require.ErrorContains(t, err, "cache: Lasting: stale: Policy.IfError is -1ns, must be 0 or at least 1ms")
 		_, err = c.Lookup(t.Context(), "wrong", lasting(stale.Policy{Fresh: -1}))
 		require.ErrorContains(t, err, "Policy.Fresh is -1ns")
 		require.ErrorContains(t, cache.Lasting(t.Context(), stale.Policy{}), "not that of a computation")

@@ -24,8 +24,8 @@ type Options struct {
 	// forbidden. Beta and Cooldown are those of the cache's own options; Keep is an hour for responses that have a validator.
 	Policy stale.Policy
 
-	// Statuses are the lifetimes of responses with these statuses whose handler says nothing, in place of Policy's. 0: such responses
-	// are not stored.
+	// Statuses are the lifetimes of responses with these statuses whose handler says nothing, in place of Policy's, from 1 ms on. 0: such
+	// responses are not stored.
 	Statuses map[int]time.Duration
 
 	// Heuristic guesses the lifetime of a response that says nothing, from its Last-Modified (RFC 9111 §4.2.2).
@@ -86,8 +86,8 @@ func (o Options) complete() (Options, error) {
 		switch {
 		case status < 200 || status > 599 || status == http.StatusPartialContent || status == http.StatusNotModified:
 			faults = append(faults, fmt.Errorf("middleware: Options.Statuses has %d, must be from 200 to 599 and neither 206 nor 304", status))
-		case d < 0:
-			faults = append(faults, fmt.Errorf("middleware: Options.Statuses[%d] is %v, must be ≥ 0", status, d))
+		case d != 0 && d < time.Millisecond:
+			faults = append(faults, fmt.Errorf("middleware: Options.Statuses[%d] is %v, must be 0 or at least 1ms; a bare number means nanoseconds", status, d))
 		}
 	}
 	o.Key.Headers, faults = canonicalNames("Key.Headers", o.Key.Headers, faults)
@@ -101,7 +101,7 @@ func (o Options) checkPolicy() error {
 	p := o.Policy
 	p.IfError = max(0, p.IfError)
 	if p.Fresh == 0 {
-		p.Fresh = 1
+		p.Fresh = time.Millisecond
 	}
 	if err := p.Validate(); err != nil {
 		return fmt.Errorf("middleware: Options.Policy: %w", err)

@@ -36,10 +36,10 @@ func (o GuardOptions) validate(l Locker) error {
 		least time.Duration
 	}{
 		{"TTL", o.TTL, leastTTL}, {"LeastTTL", o.LeastTTL, leastTTL}, {"MostTTL", o.MostTTL, leastTTL},
-		{"Wait", o.Wait, time.Millisecond}, {"MinLeft", o.MinLeft, 1}, {"MaxHold", o.MaxHold, leastTTL},
-		{"Retry.Min", o.Retry.Min, 0}, {"Retry.Max", o.Retry.Max, 0},
+		{"Wait", o.Wait, time.Millisecond}, {"MinLeft", o.MinLeft, time.Millisecond}, {"MaxHold", o.MaxHold, leastTTL},
+		{"Retry.Min", o.Retry.Min, time.Millisecond}, {"Retry.Max", o.Retry.Max, time.Millisecond},
 	} {
-		refuse(d.is != 0 && d.is < d.least, "GuardOptions.%s is %v, must be at least %v", d.name, d.is, d.least)
+		refuse(d.is != 0 && d.is < d.least, "GuardOptions.%s is %v, must be at least %v; a bare number means nanoseconds", d.name, d.is, d.least)
 	}
 	refuse(o.TTL != 0 && (o.LeastTTL != 0 || o.MostTTL != 0), "GuardOptions.TTL is %v, and has no use for bounds of an adaptive one", o.TTL)
 	refuse(o.MostTTL != 0 && o.LeastTTL > o.MostTTL, "GuardOptions.LeastTTL is %v, must be at most MostTTL (%v)", o.LeastTTL, o.MostTTL)

@@ -28,7 +28,7 @@ func ExamplePolicy() {
 func ExamplePolicy_Validate() {
 	fmt.Println(stale.Policy{Fresh: time.Minute, IfError: -time.Hour, Jitter: 10}.Validate())
 	// Output:
-	// stale: Policy.IfError is -1h0m0s, must be ≥ 0
+	// stale: Policy.IfError is -1h0m0s, must be 0 or at least 1ms
 	// stale: Policy.Jitter is 10, must be from 0 to 1
 }
 

@@ -18,11 +18,13 @@ import (
 //	      serve    │  serve, recompute     │  serve only   │  expired: serve
 //	               │  behind the answer    │  in trouble   │  no more
 //
-// Only Fresh is required; every other zero switches its feature off.
+// Only Fresh is required; every other zero switches its feature off. No time is
+// shorter than 1 ms, which tells 60 (nanoseconds!) from 60 * time.Second.
 // [Policy.Validate] says what is wrong with a policy. The other methods take any
 // policy without panicking: a negative window counts as 0.
 type Policy struct {
-	// Fresh is how long a value is served without question. Required, > 0.
+	// Fresh is how long a value is served without question. Required, at least
+	// 1 ms.
 	Fresh time.Duration
 
 	// WhileRevalidate follows Fresh: the value is still served at once, and

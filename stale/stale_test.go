@@ -24,12 +24,13 @@ var news = stale.Policy{
 	Negative:        30 * time.Second,
 }
 
-// window draws lengths of every magnitude: 0, human ones and ones that overflow.
-func window(least time.Duration) *rapid.Generator[time.Duration] {
+// window draws lengths of every magnitude: none, human ones and ones that overflow.
+func window(none time.Duration) *rapid.Generator[time.Duration] {
+	const least = int64(time.Millisecond)
 	return rapid.OneOf(
-		rapid.Just(least),
-		rapid.Map(rapid.Int64Range(int64(least), int64(time.Hour)), toDuration),
-		rapid.Map(rapid.Int64Range(int64(least), math.MaxInt64), toDuration),
+		rapid.Just(none),
+		rapid.Map(rapid.Int64Range(least, int64(time.Hour)), toDuration),
+		rapid.Map(rapid.Int64Range(least, math.MaxInt64), toDuration),
 		rapid.Just(forever),
 	)
 }
@@ -38,7 +39,7 @@ func window(least time.Duration) *rapid.Generator[time.Duration] {
 func valid() *rapid.Generator[stale.Policy] {
 	return rapid.Custom(func(t *rapid.T) stale.Policy {
 		return stale.Policy{
-			Fresh:           window(1).Draw(t, "Fresh"),
+			Fresh:           window(time.Millisecond).Draw(t, "Fresh"),
 			WhileRevalidate: window(0).Draw(t, "WhileRevalidate"),
 			IfError:         window(0).Draw(t, "IfError"),
 			Keep:            window(0).Draw(t, "Keep"),

@@ -13,8 +13,8 @@ import (
 // [time.Duration] holds (see Retain).
 func (p Policy) Validate() error {
 	var faults []error
-	if p.Fresh <= 0 {
-		faults = append(faults, fault("Fresh", p.Fresh, "must be > 0"))
+	if p.Fresh < least {
+		faults = append(faults, fault("Fresh", p.Fresh, "must be at least 1ms"+slip(p.Fresh)))
 	}
 	for _, w := range []struct {
 		field string
@@ -26,8 +26,8 @@ func (p Policy) Validate() error {
 		{"Cooldown", p.Cooldown},
 		{"Negative", p.Negative},
 	} {
-		if w.given < 0 {
-			faults = append(faults, fault(w.field, w.given, "must be ≥ 0"))
+		if w.given != 0 && w.given < least {
+			faults = append(faults, fault(w.field, w.given, "must be 0 or at least 1ms"+slip(w.given)))
 		}
 	}
 	// Both asked in the positive: NaN fails every comparison.
@@ -38,6 +38,18 @@ func (p Policy) Validate() error {
 		faults = append(faults, fault("Beta", p.Beta, "must be finite and ≥ 0"))
 	}
 	return errors.Join(faults...)
+}
+
+// least is the shortest window that is meant. Fresh: 60 is 60 ns, and no error of the compiler: it looks as if the
+// cache never hit.
+const least = time.Millisecond
+
+// slip says what may have gone wrong where so short a time was given.
+func slip(given time.Duration) string {
+	if given <= 0 {
+		return ""
+	}
+	return "; a bare number means nanoseconds"
 }
 
 func fault(field string, given any, allowed string) error {

@@ -105,7 +105,7 @@ func (s *Store) Validate() error {
 		faults = append(faults, errors.New("redisstore: the client is nil"))
 	}
 	if s.o.Budget < time.Millisecond {
-		faults = append(faults, fmt.Errorf("redisstore: Options.Budget is %v, must be at least 1ms (0: %v)", s.o.Budget, redislock.DefaultBudget))
+		faults = append(faults, fmt.Errorf("redisstore: Options.Budget is %v, must be at least 1ms (0: %v); a bare number means nanoseconds", s.o.Budget, redislock.DefaultBudget))
 	}
 	if s.o.MaxBytes < 0 {
 		faults = append(faults, fmt.Errorf("redisstore: Options.MaxBytes is %d, must be positive (0: %d)", s.o.MaxBytes, defaultMaxBytes))

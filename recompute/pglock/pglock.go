@@ -62,8 +62,8 @@ func New(pool *pgxpool.Pool, o Options) (*Locker, error) {
 	switch {
 	case pool == nil:
 		return nil, errors.New("pglock: the pool is nil")
-	case o.Budget < 0:
-		return nil, fmt.Errorf("pglock: Budget is %v, must not be negative", o.Budget)
+	case o.Budget != 0 && o.Budget < time.Millisecond:
+		return nil, fmt.Errorf("pglock: Options.Budget is %v, must be at least 1ms (0: %v); a bare number means nanoseconds", o.Budget, DefaultBudget)
 	}
 	budget := cmp.Or(o.Budget, DefaultBudget)
 	return &Locker{

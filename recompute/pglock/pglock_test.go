@@ -2,6 +2,7 @@ package pglock_test
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"sync"
 	"testing"
@@ -29,8 +30,10 @@ func TestOptionsThatCannotWorkAreRefused(t *testing.T) {
 	t.Parallel()
 	_, err := pglock.New(nil, pglock.Options{})
 	require.ErrorContains(t, err, "the pool is nil")
-	_, err = pglock.New(pgtest.Pool(t, pgtest.Shared(t).URL()), pglock.Options{Budget: -1})
-	require.ErrorContains(t, err, "Budget is -1ns, must not be negative")
+	for _, budget := range []time.Duration{-1, 60} {
+		_, err = pglock.New(pgtest.Pool(t, pgtest.Shared(t).URL()), pglock.Options{Budget: budget})
+		require.ErrorContains(t, err, fmt.Sprint("Options.Budget is ", budget, ", must be at least 1ms (0: 2s); a bare number means nanoseconds"))
+	}
 }
 
 func TestLockersOfOtherPrefixesAndSchemasDoNotMeet(t *testing.T) {

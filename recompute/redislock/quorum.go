@@ -105,7 +105,7 @@ func (o QuorumOptions) validate() error {
 		{"Budget", o.Budget, time.Millisecond}, {"MinLeft", o.MinLeft, time.Millisecond}, {"Longest", o.Longest, leastQuorumTTL},
 	} {
 		if d.is != 0 && d.is < d.least {
-			faults = append(faults, fmt.Errorf("redislock: QuorumOptions.%s is %v, must be at least %v", d.name, d.is, d.least))
+			faults = append(faults, fmt.Errorf("redislock: QuorumOptions.%s is %v, must be at least %v; a bare number means nanoseconds", d.name, d.is, d.least))
 		}
 	}
 	if longest := cmp.Or(o.Longest, defaultLongest); o.MinLeft >= surely(longest) {
@@ -223,7 +223,7 @@ func surely(ttl time.Duration) time.Duration { return ttl - ttl/100 - 2*time.Mil
 
 func (q *Quorum) checkTTL(ttl time.Duration) error {
 	if ttl < leastQuorumTTL || ttl > q.longest {
-		return fmt.Errorf("redislock: ttl of a lease is %v, must be from %v to %v (QuorumOptions.Longest)", ttl, leastQuorumTTL, q.longest)
+		return fmt.Errorf("redislock: ttl of a lease is %v, must be from %v to %v (QuorumOptions.Longest); a bare number means nanoseconds", ttl, leastQuorumTTL, q.longest)
 	}
 	return nil
 }

@@ -102,7 +102,7 @@ func (o Options) validate(rdb redis.UniversalClient) error {
 		faults = append(faults, errors.New("redislock: the client is nil"))
 	}
 	if o.Budget != 0 && o.Budget < time.Millisecond {
-		faults = append(faults, fmt.Errorf("redislock: Options.Budget is %v, must be at least 1ms (0: %v)", o.Budget, DefaultBudget))
+		faults = append(faults, fmt.Errorf("redislock: Options.Budget is %v, must be at least 1ms (0: %v); a bare number means nanoseconds", o.Budget, DefaultBudget))
 	}
 	if o.Replicas < 0 {
 		faults = append(faults, fmt.Errorf("redislock: Options.Replicas is %d, must not be negative", o.Replicas))
@@ -212,7 +212,7 @@ func read(reply any) answer {
 // checkTTL refuses what Redis would read as "delete" or "for ever".
 func checkTTL(ttl time.Duration) error {
 	if ttl < time.Millisecond {
-		return fmt.Errorf("redislock: ttl of a lease is %v, must be at least 1ms", ttl)
+		return fmt.Errorf("redislock: ttl of a lease is %v, must be at least 1ms; a bare number means nanoseconds", ttl)
 	}
 	return nil
 }
