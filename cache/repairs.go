@@ -55,6 +55,14 @@ func (c *Cache[V]) repairAll(ctx context.Context) {
 	}
 }
 
+// Undeleted returns how many keys wait to be deleted in the store, since a Delete (or Set) of this process failed: until
+// then others may be served what they were deleted for. It counts 10,000 at most, and what is over that is not repeated.
+func (c *Cache[V]) Undeleted() int {
+	c.repairs.mu.Lock()
+	defer c.repairs.mu.Unlock()
+	return len(c.repairs.due)
+}
+
 func (r *repairs) list() map[string]time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -123,7 +123,9 @@ func TestADeletionThatFailedIsRepeatedUnlessSomethingNewerWasWritten(t *testing.
 		require.NoError(t, a.Set(t.Context(), "replaced", "1"))
 		time.Sleep(time.Second)
 		store.down.Store(true)
+		assert.Zero(t, a.Undeleted())
 		require.ErrorIs(t, a.Delete(t.Context(), "old", "renewed"), errDown)
+		assert.Equal(t, 2, a.Undeleted())
 		require.ErrorIs(t, a.Set(t.Context(), "replaced", "2"), errDown)
 		time.Sleep(time.Second)
 		require.NoError(t, b.Set(t.Context(), "renewed", "2"))
@@ -137,6 +139,7 @@ func TestADeletionThatFailedIsRepeatedUnlessSomethingNewerWasWritten(t *testing.
 		r, err := b.Get(t.Context(), "renewed")
 		require.NoError(t, err)
 		assert.Equal(t, "2", r.Value)
+		assert.Zero(t, a.Undeleted())
 	})
 }
 
