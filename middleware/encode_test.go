@@ -1,6 +1,7 @@
 package middleware_test
 
 import (
+	"encoding/hex"
 	"net/http"
 	"testing"
 	"time"
@@ -64,4 +65,19 @@ func FuzzStoredResponse(f *testing.F) {
 		require.NoError(t, again.UnmarshalBinary(b))
 		require.Equal(t, r, again)
 	})
+}
+
+// What an earlier version has stored is read by a later one. Whoever changes this changes the format's number.
+func TestTheStoredFormatOfAResponseIsWhatItWas(t *testing.T) {
+	const stored = "01900380a8d6b90780e0ba84bf038080c58bc6d10100010641636365707401044574616701032231220568656c6c6f"
+	r := middleware.Response{
+		Status: 200, Header: http.Header{"Etag": {`"1"`}}, Body: []byte("hello"),
+		Age: time.Second, Fresh: time.Minute, WhileRevalidate: time.Hour, Vary: []string{"Accept"},
+	}
+	b, err := r.MarshalBinary()
+	require.NoError(t, err)
+	assert.Equal(t, stored, hex.EncodeToString(b))
+	var back middleware.Response
+	require.NoError(t, back.UnmarshalBinary(b))
+	assert.Equal(t, r, back)
 }
