@@ -1,6 +1,7 @@
 package redislock_test
 
 import (
+	"crypto/rand"
 	"errors"
 	"slices"
 	"strings"
@@ -32,36 +33,37 @@ func (e *ensemble) entitledTo(t *testing.T, rights ...[]string) *redislock.Quoru
 func (e *ensemble) livesOf(t *testing.T, admin, q *redislock.Quorum) map[string]error {
 	t.Helper()
 	happened := make(map[string]error)
+	key, held := rand.Text(), rand.Text() // what users before could not do yet may be done now that they have other rights
 	for _, c := range e.outside {
 		require.NoError(t, c.FlushAll(t.Context()).Err())
 	}
 	e.found(t, "bellwether")
 	for range 2 { // with scripts that are loaded, too
-		lease, err := q.Acquire(t.Context(), "key", long)
+		lease, err := q.Acquire(t.Context(), key, long)
 		happened["acquire"] = errors.Join(happened["acquire"], err)
 		if err == nil {
-			e.settle(t, "key")
+			e.settle(t, key)
 			happened["extend"] = errors.Join(happened["extend"], lease.Extend(t.Context(), long))
 			happened["release"] = errors.Join(happened["release"], lease.Release(t.Context()))
 		}
 		if happened["release"] == nil {
-			happened["left"] = errors.Join(happened["left"], e.left(t))
+			happened["left"] = errors.Join(happened["left"], e.left(t, key))
 		}
 		for _, c := range e.outside {
-			require.NoError(t, c.Del(t.Context(), "bellwether:lease:{key}").Err())
+			require.NoError(t, c.Del(t.Context(), "bellwether:lease:{"+key+"}").Err())
 		}
 	}
-	holder := acquire(t, admin, "held", long)
-	e.await(t, "held", len(e.servers))
-	if _, err := q.Acquire(t.Context(), "held", long); !errors.Is(err, recompute.ErrHeld) {
+	holder := acquire(t, admin, held, long)
+	e.await(t, held, len(e.servers))
+	if _, err := q.Acquire(t.Context(), held, long); !errors.Is(err, recompute.ErrHeld) {
 		happened["refusal"] = errors.Join(err, errors.New("not refused"))
 	}
-	happened["waking"] = e.heard(t, q, func() { require.NoError(t, holder.Release(t.Context())) })
+	happened["waking"] = e.heard(t, q, held, func() { require.NoError(t, holder.Release(t.Context())) })
 	if happened["release"] == nil && happened["acquire"] == nil {
-		lease, err := q.Acquire(t.Context(), "held", long)
+		lease, err := q.Acquire(t.Context(), held, long)
 		require.NoError(t, err)
-		e.settle(t, "held")
-		happened["telling"] = e.heard(t, admin, func() { require.NoError(t, lease.Release(t.Context())) })
+		e.settle(t, held)
+		happened["telling"] = e.heard(t, admin, held, func() { require.NoError(t, lease.Release(t.Context())) })
 	}
 	return happened
 }
@@ -76,10 +78,10 @@ func (e *ensemble) settle(t *testing.T, key string) {
 }
 
 // left says on how many servers a lease is left that was released or not granted: a minority need not have answered.
-func (e *ensemble) left(t *testing.T) error {
+func (e *ensemble) left(t *testing.T, key string) error {
 	t.Helper()
 	for until := time.Now().Add(soon); time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
-		if e.holders(t, "key") == 0 {
+		if e.holders(t, key) == 0 {
 			return nil
 		}
 	}
@@ -89,9 +91,9 @@ func (e *ensemble) left(t *testing.T) error {
 var errLeft = errors.New("a lease is left")
 
 // heard releases once a quorum listens, and says whether it heard.
-func (e *ensemble) heard(t *testing.T, q *redislock.Quorum, release func()) error {
+func (e *ensemble) heard(t *testing.T, q *redislock.Quorum, key string, release func()) error {
 	t.Helper()
-	heard, stop := q.Wake(t.Context(), "held")
+	heard, stop := q.Wake(t.Context(), key)
 	defer stop()
 	listening := func() (n int64) {
 		for _, c := range e.outside {
