@@ -23,6 +23,7 @@ type ear struct {
 	tasks   *recompute.Tasks
 	name    string // of this process among those that wait
 	waiters *recompute.Waiters
+	wake    func(name string) (waits bool) // one of them
 
 	mu      sync.Mutex
 	waiting int
@@ -35,7 +36,8 @@ func newEar(steps *Steps, channel string) *ear {
 	if _, ring := steps.rdb.(*redis.Ring); ring || channel == "" {
 		return nil
 	}
-	return &ear{hub: NewHub(steps, channel), name: rand.Text(), tasks: recompute.NewTasks(), waiters: new(recompute.Waiters)}
+	waiters := new(recompute.Waiters)
+	return &ear{hub: NewHub(steps, channel), name: rand.Text(), tasks: recompute.NewTasks(), waiters: waiters, wake: waiters.Wake}
 }
 
 // wait registers before it listens, and what was missed until the hub can hear is made good by Up.
@@ -93,11 +95,11 @@ func (e *ear) hear(m Message, _ error) {
 	case m.Kind == Up:
 		e.waiters.WakeAll()
 	case m.Kind == Released && (first == "" || first == e.name):
-		if !e.waiters.Wake(m.Name) && first != "" {
+		if !e.wake(m.Name) && first != "" {
 			e.handOn(m.Name)
 		}
 	case m.Kind == Released && second == e.name:
-		time.AfterFunc(grace, func() { e.waiters.Wake(m.Name) })
+		time.AfterFunc(grace, func() { e.wake(m.Name) })
 	}
 }
 

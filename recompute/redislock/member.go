@@ -50,10 +50,11 @@ type member struct {
 	longest time.Duration
 }
 
-func newMember(c redis.UniversalClient, o QuorumOptions, waiters *recompute.Waiters) *member {
+func newMember(c redis.UniversalClient, o QuorumOptions, waiters *recompute.Waiters, released func(name string) bool) *member {
 	space := Space(cmp.Or(o.Prefix, "bellwether"))
 	l := On(NewSteps(c, StepOptions{Budget: o.Budget}), space, cmp.Or(o.Channel, string(space)+":leases"))
-	l.role, l.ear.waiters, l.mode.voter = leases, waiters, true
+	l.role, l.mode.voter = leases, true
+	l.ear.waiters, l.ear.wake = waiters, released
 	return &member{Locker: l, marker: string(space) + ":member", longest: cmp.Or(o.Longest, defaultLongest)}
 }
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"sync"
 	"time"
 
 	"github.com/bellwether-cache/bellwether/recompute"
@@ -75,6 +74,8 @@ type Quorum struct {
 	longest time.Duration
 	waiters *recompute.Waiters
 	turn    chan struct{} // held by who founds the set
+
+	announcements announcements
 }
 
 // NewQuorum returns a Quorum of the servers of clients. It sends nothing yet. What can't work is an error.
@@ -90,8 +91,8 @@ func NewQuorum(clients []redis.UniversalClient, o QuorumOptions) (*Quorum, error
 		waiters: new(recompute.Waiters),
 		turn:    make(chan struct{}, 1),
 	}
-	for _, c := range clients {
-		q.members = append(q.members, newMember(c, o, q.waiters))
+	for i, c := range clients {
+		q.members = append(q.members, newMember(c, o, q.waiters, func(name string) bool { return q.released(i, name) }))
 	}
 	return q, nil
 }
@@ -143,21 +144,6 @@ func checkMembers(clients []redis.UniversalClient) error {
 		seen[server] = i
 	}
 	return errors.Join(faults...)
-}
-
-// Wake tells when a lease of key is released, as each server announces it. The first who waits has the quorum subscribe on all
-// servers; a minute after the last it unsubscribes.
-func (q *Quorum) Wake(_ context.Context, key string) (woken <-chan struct{}, stop func()) {
-	woken, leave := q.waiters.Wait(key)
-	for _, m := range q.members {
-		m.ear.enter()
-	}
-	return woken, sync.OnceFunc(func() {
-		leave()
-		for _, m := range q.members {
-			m.ear.exit()
-		}
-	})
 }
 
 // Close ends the subscriptions, if there are any; from then on nobody is woken. Leases are not touched.

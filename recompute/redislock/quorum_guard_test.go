@@ -42,6 +42,33 @@ func TestOneWhoWaitsForALeaseOfAQuorumIsWokenByItsRelease(t *testing.T) {
 	assert.Less(t, took[len(took)/2], time.Second)
 }
 
+// Each server announces the release, and who is woken by the first finds the others still held.
+func TestAReleaseOfAQuorumWakesOneWhoWaitsOnce(t *testing.T) {
+	t.Parallel()
+	e := startEnsemble(t, 3)
+	holder, q := e.open(t, patience), e.open(t, patience)
+	e.learned(t, holder)
+	lease := acquire(t, holder, "key", long)
+	woken, stop := q.Wake(t.Context(), "key")
+	defer stop()
+	count := func(d time.Duration) (times int) {
+		for over := time.After(d); ; {
+			select {
+			case <-woken:
+				times++
+			case <-over:
+				return times
+			}
+		}
+	}
+	require.Positive(t, count(time.Second), "when it can hear each server")
+	for range 5 {
+		require.NoError(t, lease.Release(t.Context()))
+		assert.Equal(t, 1, count(400*time.Millisecond))
+		lease = acquire(t, holder, "key", long)
+	}
+}
+
 func TestWorkUnderALeaseOfAQuorumGoesOnWhileAMajorityDoes(t *testing.T) {
 	t.Parallel()
 	e := startEnsemble(t, 3)
