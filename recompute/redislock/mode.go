@@ -60,10 +60,10 @@ func (l *Locker) script(ctx context.Context, key string, writes bool, step func(
 	return cmd
 }
 
-// forbidden says whether an error means that the user of Redis may not do something. What a script may not do, Redis 7 says in words of
-// its own, and doesn't name.
+// forbidden says whether an error means that the user of Redis may not do something. What a script may not do, servers say in words of
+// their own: Redis 7.0, and from 7.2 on.
 func forbidden(err error) bool {
-	return err != nil && (redis.IsPermissionError(err) || containsAny(err.Error(), []string{"NOPERM ", "can't run this command"}))
+	return err != nil && (redis.IsPermissionError(err) || containsAny(err.Error(), []string{"NOPERM ", "can't run this command", "ACL failure in script"}))
 }
 
 // explain adds to such an error where to look.

@@ -98,6 +98,23 @@ func TestALockerWithoutRightsSaysSo(t *testing.T) {
 	})
 }
 
+// What a script may not do, each server says in its own words.
+func TestWhoMissesARightIsToldWhereToLook(t *testing.T) {
+	t.Parallel()
+	w := through(t)
+	l := patient(w.inside)
+	warm(t, l)
+	for _, says := range []string{
+		"ERR The user executing the script can't run this command or subcommand script: 5c208b, on @user_script:30.",        // 7.0
+		"ERR ACL failure in script: User u has no permissions to run the 'set' command script: 5c208b, on @user_script:42.", // 7.2, Valkey
+	} {
+		w.proxy.On(faultproxy.Rule{Marker: "evalsha", Do: faultproxy.Answer, Say: "-" + says})
+		_, err := l.Acquire(t.Context(), "key", long)
+		require.ErrorContains(t, err, "redislock.Rights")
+		w.proxy.Heal()
+	}
+}
+
 func TestStatesOfAServerAreNeitherHeldNorLost(t *testing.T) {
 	t.Parallel()
 	w := through(t)
