@@ -34,6 +34,9 @@ type Rule struct {
 	Do     Fault         // what happens to them
 	For    time.Duration // how long Delay lasts
 	Say    string        // what Answer replies, "-LOADING Redis is loading the dataset in memory"; its line end is added
+
+	// Ask, if set, says what Answer replies to a command of these words; "" lets it pass. Many connections call it at once.
+	Ask func(words []string) string
 }
 
 // Hits counts for one rule.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"runtime"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -76,6 +77,19 @@ func TestAnAnsweredRequestIsNotApplied(t *testing.T) {
 	require.Equal(t, redis.Nil, outside.Get(t.Context(), "n").Err())
 	require.NoError(t, inside.Incr(t.Context(), "n").Err())
 	assert.Equal(t, 1, p.Accepted(), "the connection stays")
+}
+
+func TestAnAnswerCanDependOnTheRequest(t *testing.T) {
+	p, inside, outside := through(t)
+	p.On(faultproxy.Rule{Marker: "incr", Do: faultproxy.Answer, Ask: func(words []string) string {
+		if slices.Equal(words, []string{"incrby", "a\r\nb", "7"}) {
+			return ":42"
+		}
+		return ""
+	}})
+	assert.EqualValues(t, 42, inside.IncrBy(t.Context(), "a\r\nb", 7).Val())
+	assert.EqualValues(t, 8, inside.IncrBy(t.Context(), "a\r\nb", 8).Val(), "it passes")
+	assert.Equal(t, "8", outside.Get(t.Context(), "a\r\nb").Val())
 }
 
 func TestADelayedRequestIsAppliedThoughItsClientHasGone(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -76,8 +77,13 @@ func (l *link) requests() {
 		case StallReply:
 			l.mute.Store(true)
 		case Answer:
-			_, _ = io.WriteString(l.client, fate.Say+"\r\n") // a client that has gone is the next read's business
-			continue
+			if fate.Ask != nil {
+				fate.Say = fate.Ask(words(command))
+			}
+			if fate.Say != "" {
+				_, _ = io.WriteString(l.client, fate.Say+"\r\n") // a client that has gone is the next read's business
+				continue
+			}
 		case Delay:
 			select {
 			case <-time.After(fate.For):
@@ -142,6 +148,22 @@ func read(r *bufio.Reader) ([]byte, error) {
 		command = append(append(command, line...), arg...)
 	}
 	return command, nil
+}
+
+// words takes a command apart.
+func words(command []byte) (words []string) {
+	r := bufio.NewReader(bytes.NewReader(command))
+	head, _ := r.ReadBytes('\n')
+	if head[0] != '*' {
+		return strings.Fields(string(head))
+	}
+	for range size(head) {
+		line, _ := r.ReadBytes('\n') // it is whole: it was read before
+		word := make([]byte, size(line)+2)
+		_, _ = io.ReadFull(r, word)
+		words = append(words, string(word[:size(line)]))
+	}
+	return words
 }
 
 // size is the number in the head of an array or a string.
