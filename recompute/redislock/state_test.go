@@ -29,21 +29,38 @@ func TestALockerWorksAfterTheServerForgotItsScripts(t *testing.T) {
 	assert.Empty(t, redistest.Keys(t, c))
 }
 
-func TestAServerWithoutMemoryReleases(t *testing.T) {
+func TestAServerWithoutMemoryExtendsAndReleases(t *testing.T) {
 	t.Parallel()
-	c := redistest.Client(t, redistest.Start(t))
-	l := patient(c)
-	lease := acquire(t, l, "key", long)
-	require.NoError(t, c.ConfigSet(t.Context(), "maxmemory", "1").Err())
-	require.NoError(t, lease.Extend(t.Context(), long))
-	require.NoError(t, lease.Release(t.Context()))
-	require.Empty(t, locks(t, c))
-	_, err := l.Acquire(t.Context(), "key", long)
-	require.ErrorContains(t, err, "OOM")
-	require.NotErrorIs(t, err, recompute.ErrHeld)
-	noLock(t, c, 0)
-	require.NoError(t, c.ConfigSet(t.Context(), "maxmemory", "0").Err())
-	acquire(t, l, "key", long)
+	for how, client := range steps {
+		t.Run(how, func(t *testing.T) {
+			c := redistest.Client(t, redistest.Start(t))
+			l := patient(client(t, c))
+			lease := acquire(t, l, "key", long)
+			full := func(yes string) { require.NoError(t, c.ConfigSet(t.Context(), "maxmemory", yes).Err()) }
+			full("1")
+			_, refused := c.TxPipelined(t.Context(), func(p redis.Pipeliner) error { p.PExpire(t.Context(), "key", long); return nil })
+			if how == "scripts" || refused == nil {
+				require.NoError(t, lease.Extend(t.Context(), long))
+			} else { // Redis takes no transaction then, whatever is in it
+				require.ErrorContains(t, lease.Extend(t.Context(), long), "OOM")
+			}
+			if how != "transactions" || refused == nil {
+				require.NoError(t, lease.Release(t.Context()))
+			} else {
+				require.ErrorContains(t, lease.Release(t.Context()), "OOM")
+				full("0")
+				noLock(t, c, 0) // it is tried again
+				full("1")
+			}
+			require.Empty(t, locks(t, c))
+			_, err := l.Acquire(t.Context(), "key", long)
+			require.ErrorContains(t, err, "OOM")
+			require.NotErrorIs(t, err, recompute.ErrHeld)
+			noLock(t, c, 0)
+			full("0")
+			insist(t, func() error { _, err := l.Acquire(t.Context(), "key", long); return err })
+		})
+	}
 }
 
 // as connects as a user who may do everything but what rules take away.

@@ -73,7 +73,7 @@ func (h *lease) acquireByTransaction(ctx context.Context) (answer, error) {
 		}
 		if left, err := tx.PTTL(ctx, h.lock).Result(); err != nil {
 			return got, nil, err
-		} else if holder != "" && holder != h.token && left >= 0 {
+		} else if holder != "" && holder != noString && holder != h.token && left >= 0 {
 			got.left = left
 			return got, nil, nil
 		}
@@ -163,14 +163,22 @@ func (h *lease) announce(ctx context.Context, got int, err error, note string) {
 	})
 }
 
-// text reads a string. What is no string is nobody's.
+// What stands at a key and is no token.
+const (
+	noString    = "\x00no string"
+	emptyString = "\x00empty"
+)
+
+// text reads a string, "" if there is nothing.
 func text(cmd *redis.StringCmd) (string, error) {
 	s, err := cmd.Result()
 	switch {
 	case errors.Is(err, redis.Nil):
 		return "", nil
 	case err != nil && redis.HasErrorPrefix(err, "WRONGTYPE"):
-		return "?", nil // and differs from every token
+		return noString, nil
+	case err == nil && s == "":
+		return emptyString, nil
 	}
 	return s, err
 }
