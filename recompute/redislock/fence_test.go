@@ -40,7 +40,9 @@ func fenceOf(t testing.TB, lease recompute.Lease) int64 {
 // steps are the ways in which a locker takes its steps.
 var steps = map[string]func(t testing.TB, admin *redis.Client) *redis.Client{
 	"scripts":      func(_ testing.TB, admin *redis.Client) *redis.Client { return admin },
-	"transactions": func(t testing.TB, admin *redis.Client) *redis.Client { return as(t, admin, "-@scripting") },
+	"transactions": transactions,
+	"delex":        conditional("delex"),
+	"delifeq":      conditional("delifeq"),
 }
 
 // What stands in the key of the number may be anything, and must not be what all numbers after it go by.

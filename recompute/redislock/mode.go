@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
@@ -14,6 +15,7 @@ type mode struct {
 	voter        bool // it is one of a quorum, where there is no other way than scripts
 	noScripts    atomic.Bool
 	transactions atomic.Bool
+	commands     sync.Map // names of conditional commands that were refused
 }
 
 func (m *mode) scripts() bool { return !m.noScripts.Load() }

@@ -31,8 +31,15 @@
 //
 // A user of Redis needs [Rights] on keys and channels that begin with the prefix. Without subscribe nobody is woken by a release,
 // and asks now and then instead; without publish nobody else is; without zadd and zpopmin all processes that wait are woken together, and
-// not one in its turn. Without eval, steps are transactions, of three round trips instead of one, and without turns: they need
-// [RightsWithoutScripts].
+// not one in its turn.
+//
+// Without eval, steps are transactions, of three round trips instead of one, and without turns: they need [RightsWithoutScripts]. Redis
+// takes no transaction while it is out of memory: then leases can neither be extended nor released, and end with their ttl.
+//
+// Where the server has the commands, an extension or release without eval is one of them instead: SET … IFEQ (Redis 8.4, Valkey 8.1),
+// which needs no right but set, and DELEX … IFEQ (Redis 8.4) or DELIFEQ (Valkey 9), which needs the right +delex or +delifeq as well.
+// That is no part of the constant, as a server that doesn't know a command refuses all rights that are given with it. What a server
+// refuses once, a locker doesn't ask of it again.
 package redislock
 
 import (

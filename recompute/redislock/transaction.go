@@ -59,7 +59,8 @@ func reason(made []redis.Cmder, err error) error {
 	return err
 }
 
-// acquireByTransaction does what acquire.lua does.
+// acquireByTransaction does what acquire.lua does. SET … NX would not do: the lease is granted only if it has not been taken back, its number
+// is taken with it, and an earlier try whose reply was lost has to be known again.
 func (h *lease) acquireByTransaction(ctx context.Context) (answer, error) {
 	keys := []string{h.lock, h.mark}
 	if h.fence != "" {
@@ -112,21 +113,32 @@ func (h *lease) number(ctx context.Context, tx *redis.Tx, granted bool) (int64, 
 	return max(n+1, now.UnixMicro()), err
 }
 
-// extendByTransaction does what extend.lua does.
+// extendByTransaction does what extend.lua does, unless one command can.
 func (h *lease) extendByTransaction(ctx context.Context, ttl time.Duration, note string) (int, error) {
-	got, err := watch(ctx, h, true, func(tx *redis.Tx) (int, func(redis.Pipeliner), error) {
-		holder, err := text(tx.Get(ctx, h.lock))
-		if err != nil || holder != h.token {
-			return 0, nil, err
-		}
-		return 1, func(p redis.Pipeliner) { p.PExpire(ctx, h.lock, ttl) }, nil
-	}, h.lock)
+	got, decided, err := h.extendIf(ctx, ttl)
+	if !decided && err == nil {
+		got, err = watch(ctx, h, true, func(tx *redis.Tx) (int, func(redis.Pipeliner), error) {
+			holder, err := text(tx.Get(ctx, h.lock))
+			if err != nil || holder != h.token {
+				return 0, nil, err
+			}
+			return 1, func(p redis.Pipeliner) { p.PExpire(ctx, h.lock, ttl) }, nil
+		}, h.lock)
+	}
 	h.announce(ctx, got, err, note)
 	return got, err
 }
 
-// releaseByTransaction does what release.lua does.
+// releaseByTransaction does what release.lua does, unless one command can, which leaves no mark and doesn't tell "nobody's" from "another's".
 func (h *lease) releaseByTransaction(ctx context.Context, mark time.Duration, note string) (int, error) {
+	if mark == 0 {
+		if done, err := h.releaseIf(ctx); err != nil {
+			return 0, err
+		} else if done {
+			h.announce(ctx, 1, nil, note)
+			return 1, nil
+		}
+	}
 	got, err := watch(ctx, h, false, func(tx *redis.Tx) (got int, change func(redis.Pipeliner), err error) {
 		holder, err := text(tx.Get(ctx, h.lock))
 		switch {

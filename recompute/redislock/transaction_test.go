@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/bellwether-cache/bellwether/internal/faultproxy"
@@ -15,10 +14,8 @@ import (
 // With a client that heeds no deadline the transaction goes on; the race detector sees what it would share with its caller.
 func TestATransactionThatOutlivesItsBudgetSharesNothingWithItsCaller(t *testing.T) {
 	t.Parallel()
-	w := through(t)
-	restricted := as(t, w.outside, "-@scripting").Options()
-	inside := to(t, w.proxy.Addr, func(o *redis.Options) { o.Username, o.Password = restricted.Username, restricted.Password })
-	l := must(inside, redislock.Options{Budget: 400 * time.Millisecond})
+	w := throughAs(t, transactions)
+	l := must(w.inside, redislock.Options{Budget: 400 * time.Millisecond})
 	lease := acquire(t, l, "key", long)
 	w.proxy.On(faultproxy.Rule{Marker: "\r\nget\r\n", Do: faultproxy.Delay, For: 600 * time.Millisecond})
 	_, err := l.Acquire(t.Context(), "other", long)
