@@ -206,6 +206,7 @@ func TestProcessesAreWokenInTheOrderInWhichTheyCame(t *testing.T) {
 		})
 		require.Eventually(t, func() bool { return c.ZCard(t.Context(), "bellwether:queue:{key}").Val() == int64(i+1) }, 20*time.Second, time.Millisecond)
 	}
+	assert.InDelta(t, time.Minute, c.PTTL(t.Context(), "bellwether:queue:{key}").Val(), float64(20*time.Second), "it ends by itself")
 	time.Sleep(100 * time.Millisecond) // the last one listens
 	require.NoError(t, lease.Release(t.Context()))
 	all.Wait()
