@@ -66,9 +66,12 @@ func TestAfterThreeFailuresInARowNothingWaitsForRedis(t *testing.T) {
 		_, err := l.Acquire(t.Context(), "key", 100*time.Millisecond)
 		return err
 	}
-	require.ErrorIs(t, ask(), redislock.ErrBudget)
-	require.ErrorIs(t, ask(), redislock.ErrBudget)
-	require.ErrorIs(t, get(t.Context(), steps, w.inside), redislock.ErrBudget, "a read counts as well")
+	read := func() error { return get(t.Context(), steps, w.inside) } // first: what asks for a lease is also taken back, which fails as well
+	for _, step := range []func() error{read, read, ask} {
+		err := step()
+		require.ErrorIs(t, err, redislock.ErrBudget)
+		require.NotErrorIs(t, err, redislock.ErrOpen)
+	}
 	timely(t, 0, func() {
 		err := ask()
 		require.ErrorIs(t, err, redislock.ErrOpen)
