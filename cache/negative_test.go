@@ -38,6 +38,9 @@ func TestNotFoundIsRememberedForItsOwnTime(t *testing.T) {
 			}
 		}
 		assert.EqualValues(t, 1, f.runs.Load())
+		f.calls.Add(1)
+		_, err := f.replicas[0].Refresh(t.Context(), "k", func(context.Context) (string, error) { return "", errDown })
+		require.ErrorIs(t, err, errDown, "there is no value to stand in for it")
 		row = "there"
 		time.Sleep(policy.Negative - 1)
 		require.ErrorIs(t, f.askFor(t.Context(), 1, "k", query).err, cache.ErrNotFound)
