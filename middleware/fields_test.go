@@ -61,3 +61,12 @@ func TestNamesInOtherFormsAreFoundToo(t *testing.T) {
 	middleware.Canonical(h).Set("A", "2")
 	assert.Equal(t, header("A: 2"), h, "nothing to do")
 }
+
+func TestAFieldInAnotherFormCountsAsWell(t *testing.T) {
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header()["set-cookie"] = []string{"session=1"}
+		say(w, "own", minute)
+	})
+	s.get("/a")
+	assert.False(t, s.get("/a").hit())
+}
