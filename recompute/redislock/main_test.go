@@ -25,9 +25,9 @@ import (
 
 const (
 	long   = time.Minute
-	budget = 250 * time.Millisecond // the default
-	slack  = 80 * time.Millisecond  // how much later than its time a call may return
-	soon   = 2 * time.Second        // for what happens behind a call
+	budget = redislock.DefaultBudget
+	slack  = 80 * time.Millisecond // how much later than its time a call may return
+	soon   = 2 * time.Second       // for what happens behind a call
 )
 
 func TestMain(m *testing.M) {

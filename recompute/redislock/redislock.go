@@ -59,7 +59,7 @@ import (
 
 // What the user of a [Locker] with the prefix "bellwether" needs, as ACL SETUSER takes it. On Redis 6.0 leave the channels (&…) out.
 const (
-	Rights = "~bellwether:* &bellwether:* +eval +evalsha +get +mget +set +del +pexpire +pttl +time +publish +subscribe +zadd +zpopmin"
+	Rights = "~bellwether:* &bellwether:* +eval +evalsha +mget +set +del +pexpire +pttl +time +publish +subscribe +zadd +zpopmin"
 
 	RightsWithoutScripts = "~bellwether:* &bellwether:* +watch +unwatch +multi +exec +get +set +del +exists +pexpire +pttl +time +publish +subscribe"
 )

@@ -1,7 +1,7 @@
 -- KEYS lock, mark[, queue]; ARGV token, channel ('' for none), message, mark in ms (0 for none).
 -- Returns 1 released, 0 nobody holds it, -1 another does. With a mark, an acquire of this token that arrives later is refused:
 -- also when one was granted before, as that may have been sent again.
-local holder = redis.pcall('GET', KEYS[1])
+local holder = redis.call('MGET', KEYS[1])[1] -- what is no string is as nothing
 local ours = holder == ARGV[1]
 if ours then redis.call('DEL', KEYS[1]) end -- first: a server out of memory permits it
 if ARGV[4] ~= '0' then redis.pcall('SET', KEYS[2], '', 'PX', ARGV[4]) end

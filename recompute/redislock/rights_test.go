@@ -87,7 +87,7 @@ func TestTheRightsAreEnoughAndEachIsNeeded(t *testing.T) {
 	}{
 		"scripts": {redislock.Rights, map[string]string{
 			"+eval": "acquire", "+evalsha": "acquire", "+mget": "acquire", "+set": "acquire", "+time": "acquire",
-			"+pexpire": "extend", "+get": "extend", "+del": "release", "+pttl": "refusal", "+subscribe": "waking", "+publish": "telling",
+			"+pexpire": "extend", "+del": "release", "+pttl": "refusal", "+subscribe": "waking", "+publish": "telling",
 			"+zadd": "", "+zpopmin": "", // all are woken together
 			"~bellwether:*": "acquire", "&bellwether:*": "waking",
 		}},

@@ -94,7 +94,7 @@ func TestALockerWorksWithoutTheRightToAnnounce(t *testing.T) {
 func TestALockerWithoutRightsSaysSo(t *testing.T) {
 	t.Parallel()
 	admin := redistest.Client(t, redistest.Start(t))
-	for _, rule := range []string{"-eval -watch", "-get", "-set", "-exists", "-@scripting -@transaction", "resetkeys"} {
+	for _, rule := range []string{"-eval -watch", "-mget", "-set", "-@scripting -@transaction", "resetkeys"} {
 		t.Run(rule, func(t *testing.T) {
 			var rules []any
 			for rule := range strings.FieldsSeq(rule) {
@@ -107,9 +107,9 @@ func TestALockerWithoutRightsSaysSo(t *testing.T) {
 			require.Empty(t, locks(t, admin))
 		})
 	}
-	t.Run("-get while another holds it", func(t *testing.T) {
+	t.Run("-mget while another holds it", func(t *testing.T) {
 		lease := acquire(t, patient(admin), "key", long)
-		_, err := patient(as(t, admin, "-get")).Acquire(t.Context(), "key", long)
+		_, err := patient(as(t, admin, "-mget")).Acquire(t.Context(), "key", long)
 		require.Error(t, err)
 		require.NoError(t, lease.Release(t.Context()), "it is still the holder's")
 	})
