@@ -271,6 +271,7 @@ func (r *run[V]) publish(ctx context.Context, i item[V], fence Fence, begun mome
 	default: // no verdict either, and all who wait are not to compute again because the store has gone
 		r.o.Trace.storeFailed("set", err)
 		r.keep(w, begun, err)
+		r.lost = err // what this process keeps does not stand in for what a store that takes fences goes on answering
 	}
 	return a
 }

@@ -53,7 +53,7 @@ type run[V any] struct {
 	slot     *slot         // nil: it needs none
 	waiver   *waiver       // to do without
 	pause    time.Duration // for which each process is on its own, as the computation said
-	lost     error         // why nobody has the result, neither the store nor this process
+	lost     error         // why nobody will be served the result, or the store says "stale" as before
 }
 
 func (c *Cache[V]) run(q *call[V], seen item[V], w *waiver) recompute.Work[answer[V]] {

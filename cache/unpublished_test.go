@@ -159,3 +159,30 @@ func TestWhatCouldNotBePublishedDoesNotHideWhatWasReadSince(t *testing.T) {
 		})
 	}
 }
+
+// The store takes a fence for each attempt, and refuses each result.
+func TestResultsThatTheStoreDoesNotTakeAreNotComputedAgainAtOnce(t *testing.T) {
+	for says, near := range map[string]int{"with last known values": 0, "without": -1} {
+		t.Run(says, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := newOutage()
+				c := open(t, o, cache.Options[string]{Near: near, Policy: stale.Policy{Fresh: time.Second, WhileRevalidate: time.Hour}})
+				synctest.Wait()
+				require.NoError(t, c.Set(t.Context(), "k", "old"))
+				time.Sleep(2 * time.Second)
+				o.before = func(_ context.Context, step string) error {
+					if step == "set" {
+						return errDown
+					}
+					return nil
+				}
+				compute, runs := tallied(10*time.Millisecond, "new")
+				for range 3000 {
+					ask(t, c, compute)
+					time.Sleep(10 * time.Millisecond)
+				}
+				assert.EqualValues(t, 5, runs.Load(), "at 0, 1, 3, 7 and 15 s")
+			})
+		})
+	}
+}
