@@ -186,3 +186,32 @@ func TestResultsThatTheStoreDoesNotTakeAreNotComputedAgainAtOnce(t *testing.T) {
 		})
 	}
 }
+
+// Nor is the store asked with each stale answer whether it takes something now.
+func TestAStoreThatTakesNothingIsAskedNowAndThen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOutage()
+		c := open(t, o, cache.Options[string]{Policy: stale.Policy{Fresh: time.Minute, WhileRevalidate: time.Hour}})
+		synctest.Wait()
+		require.NoError(t, c.Set(t.Context(), "k", "old"))
+		time.Sleep(2 * time.Minute)
+		asked := 0
+		o.before = func(_ context.Context, step string) error {
+			switch step {
+			case "begin":
+				asked++
+				fallthrough
+			case "set":
+				return fmt.Errorf("%w: OOM", cache.ErrRefused)
+			}
+			return nil
+		}
+		compute, runs := tallied(10*time.Millisecond, "new")
+		for range 1000 {
+			ask(t, c, compute)
+			time.Sleep(10 * time.Millisecond)
+		}
+		assert.EqualValues(t, 1, runs.Load())
+		assert.InDelta(t, 40, asked, 4, "four times a second")
+	})
+}
