@@ -102,6 +102,20 @@ func TestAComputationSeesTheValueThatItIsToReplace(t *testing.T) {
 	})
 }
 
+func TestThatThereIsNothingIsNoFormerValue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := open(t, cache.NewMemory(), cache.Options[string]{Policy: stale.Policy{Fresh: time.Minute, Negative: time.Minute}})
+		_, err := c.GetOrCompute(t.Context(), "k", func(context.Context) (string, error) { return "", cache.ErrNotFound })
+		require.ErrorIs(t, err, cache.ErrNotFound)
+		_, err = c.Refresh(t.Context(), "k", func(ctx context.Context) (string, error) {
+			_, ok := cache.Former[string](ctx)
+			assert.False(t, ok)
+			return "v", nil
+		})
+		require.NoError(t, err)
+	})
+}
+
 // Whoever waits for a computation that keeps its result to itself is told at once, and the computation goes on.
 func TestAComputationMayKeepItsResultToItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
