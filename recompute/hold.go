@@ -87,10 +87,10 @@ func (k *keeper) again(from time.Time, due, lost time.Duration) {
 
 func (k *keeper) lose() {
 	k.told.Do(func() {
+		defer k.cancel(ErrLost) // whatever the hook does
 		if k.work.Err() == nil {
 			k.trace.lost()
 		}
-		k.cancel(ErrLost)
 	})
 	k.rest()
 }
