@@ -10,6 +10,7 @@ if ours then
   local next = KEYS[3] and redis.pcall('ZPOPMIN', KEYS[3], 2) or {} -- a pair: its name, since when it has waited
   if next[3] then -- the second stays; it asks should the first be dead
     redis.pcall('ZADD', KEYS[3], 'NX', next[4], next[3])
+    redis.pcall('PEXPIRE', KEYS[3], 60000) -- as it may have been alone there
     turn = ',' .. next[3]
   end
   if ARGV[2] ~= '' then redis.pcall('PUBLISH', ARGV[2], ARGV[3] .. (next[1] or '') .. turn) end -- nobody's name wakes all

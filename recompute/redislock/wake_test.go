@@ -171,6 +171,7 @@ func TestTheSecondAsksWhenTheFirstHasDiedWhileItWaited(t *testing.T) {
 		require.FailNow(t, "not woken")
 	}
 	assert.EqualValues(t, 1, c.ZCard(t.Context(), "bellwether:queue:{key}").Val(), "and keeps its place until it has been granted")
+	assert.Positive(t, c.PTTL(t.Context(), "bellwether:queue:{key}").Val(), "or should it die as well, for a while")
 }
 
 // Its last waiter may give up in the moment in which its turn comes.
