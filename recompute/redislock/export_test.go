@@ -16,3 +16,13 @@ func VotingHash() string { return votingScript.Hash() }
 
 // Need makes so many servers a majority.
 func (q *Quorum) Need(n int) { q.need = n }
+
+// Announce has a server announce the release of a lease.
+func (q *Quorum) Announce(server int, name string) { q.released(server, name) }
+
+// Announced is of how many leases announcements are remembered.
+func (q *Quorum) Announced() int {
+	q.announcements.mu.Lock()
+	defer q.announcements.mu.Unlock()
+	return len(q.announcements.heard)
+}

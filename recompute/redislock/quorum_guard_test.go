@@ -3,6 +3,8 @@ package redislock_test
 import (
 	"context"
 	"slices"
+	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -67,6 +69,23 @@ func TestAReleaseOfAQuorumWakesOneWhoWaitsOnce(t *testing.T) {
 		assert.Equal(t, 1, count(400*time.Millisecond))
 		lease = acquire(t, holder, "key", long)
 	}
+}
+
+// Servers announce a release while who waited for it leaves.
+func TestAQuorumRemembersNothingOfLeasesForWhichNobodyWaits(t *testing.T) {
+	t.Parallel()
+	q := startEnsemble(t, 3).open(t, patience)
+	for i := range 5000 {
+		name := strconv.Itoa(i)
+		_, stop := q.Wake(t.Context(), name)
+		var all sync.WaitGroup
+		for server := range 3 {
+			all.Go(func() { q.Announce(server, name) })
+		}
+		all.Go(stop)
+		all.Wait()
+	}
+	assert.Zero(t, q.Announced())
 }
 
 func TestWorkUnderALeaseOfAQuorumGoesOnWhileAMajorityDoes(t *testing.T) {

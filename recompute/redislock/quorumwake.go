@@ -63,5 +63,12 @@ func (q *Quorum) released(server int, name string) bool {
 	if len(q.waiters.Since(name)) == 0 {
 		return false
 	}
-	return q.announcements.add(server, name, q.budget) != q.need || q.waiters.Wake(name)
+	if q.announcements.add(server, name, q.budget) == q.need {
+		q.waiters.Wake(name)
+	}
+	if len(q.waiters.Since(name)) == 0 { // the last has just left, and may have had it forgotten before it was added
+		q.announcements.forget(name)
+		return false
+	}
+	return true
 }
