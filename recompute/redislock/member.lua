@@ -9,7 +9,7 @@ do
   local longest = tonumber(ARGV[#ARGV])
   local info = redis.pcall('INFO', 'server')
   local run = type(info) == 'string' and string.match(info, 'run_id:(%w+)') or '' -- unknown to who may not ask
-  local marker = redis.call('GET', KEYS[#KEYS])
+  local marker = redis.call('MGET', KEYS[#KEYS])[1] -- what is no string is as nothing
   local known, since, last, forgot = string.match(marker or '', '^(%w*) (%d+) (%d+)(%??)$')
   since, last = tonumber(since), tonumber(last) or 0
   if last > 9007199254740990 then last = 0 end -- nobody can have been granted that, and it would be the last for ever

@@ -14,7 +14,7 @@ import (
 
 // QuorumRights is what the user of a [Quorum] with the prefix "bellwether" needs on each server, as ACL SETUSER takes it. Without info
 // a server that has restarted is recognised only if it lost its data.
-const QuorumRights = "~bellwether:* &bellwether:* +eval +evalsha +get +mget +set +del +pexpire +pttl +time +info +publish +subscribe"
+const QuorumRights = "~bellwether:* &bellwether:* +eval +evalsha +mget +set +del +pexpire +pttl +time +info +publish +subscribe"
 
 // ErrQuorum says that too few servers of a [Quorum] answered to tell who has a lease. It comes with what each of them said.
 var ErrQuorum = errors.New("redislock: too few servers could tell")

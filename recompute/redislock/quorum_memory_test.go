@@ -1,6 +1,7 @@
 package redislock_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -197,5 +198,30 @@ func TestWithoutInfoOnlyAServerThatLostItsDataIsRecognised(t *testing.T) {
 	require.ErrorIs(t, err, redislock.ErrQuorum)
 	for key := range redistest.Keys(t, e.outside[0]) {
 		assert.Equal(t, markerKey, key, "it granted nothing")
+	}
+}
+
+func TestAServerWhoseMarkerIsNoneIsNew(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]func(context.Context, *redis.Client) error{
+		"another string": func(ctx context.Context, c *redis.Client) error { return c.Set(ctx, markerKey, "x", 0).Err() },
+		"no string": func(ctx context.Context, c *redis.Client) error {
+			return errors.Join(c.Del(ctx, markerKey).Err(), c.RPush(ctx, markerKey, "x").Err())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := startEnsemble(t, 3)
+			const longest = 3 * time.Second
+			q := e.open(t, redislock.QuorumOptions{Budget: 5 * time.Second, Longest: longest})
+			acquire(t, q, "key", longest)
+			for _, c := range e.outside[:2] {
+				require.NoError(t, spoil(t.Context(), c))
+			}
+			_, err := q.Acquire(t.Context(), "other", longest)
+			require.ErrorIs(t, err, redislock.ErrQuorum)
+			require.ErrorContains(t, err, "has no vote for a while")
+			require.NoError(t, nilUnlessHeld(q, t, longest), "it has its vote again")
+		})
 	}
 }

@@ -123,7 +123,7 @@ func (e *ensemble) heard(t *testing.T, q *redislock.Quorum, key string, release 
 func TestTheRightsForAQuorumAreEnoughAndEachIsNeeded(t *testing.T) {
 	t.Parallel()
 	needs := map[string]string{ // what does not work if no server grants it
-		"+eval": "acquire", "+evalsha": "acquire", "+get": "acquire", "+mget": "acquire", "+set": "acquire", "+time": "acquire",
+		"+eval": "acquire", "+evalsha": "acquire", "+mget": "acquire", "+set": "acquire", "+time": "acquire",
 		"+pexpire": "extend", "+del": "release", "+pttl": "refusal", "+subscribe": "waking", "+publish": "telling",
 		"+info":         "", // a server that restarts with its data is not noticed
 		"~bellwether:*": "acquire", "&bellwether:*": "waking",

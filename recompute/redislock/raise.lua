@@ -1,6 +1,7 @@
 -- KEYS lock, marker; ARGV token, number. Returns 1 the next number here is higher, 0 the lease is no longer ours.
-if redis.pcall('GET', KEYS[1]) ~= ARGV[1] then return 0 end
-local since, last, forgot = string.match(redis.call('GET', KEYS[2]) or '', '^(%w* %d+ )(%d+)(%??)$')
+local found = redis.call('MGET', KEYS[1], KEYS[2]) -- what is no string is as nothing
+if found[1] ~= ARGV[1] then return 0 end
+local since, last, forgot = string.match(found[2] or '', '^(%w* %d+ )(%d+)(%??)$')
 if not since then return 0 end
 last = tonumber(last)
 if last > 9007199254740990 then last = 0 end
