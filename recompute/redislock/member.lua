@@ -18,6 +18,9 @@ do
     since = now
     marker = string.format('%s %.0f %.0f?', run, since, last)
     redis.call('SET', KEYS[#KEYS], marker)
+  elseif known == '' and run ~= '' then -- from now on a restart is recognised
+    marker = run .. marker
+    redis.call('SET', KEYS[#KEYS], marker)
   end
   if now - since < longest then return {0, now - since, marker} end
   number = math.max(last + 1, micros)

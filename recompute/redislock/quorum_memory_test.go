@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -190,6 +191,11 @@ func TestWithoutInfoOnlyAServerThatLostItsDataIsRecognised(t *testing.T) {
 		assert.Regexp(t, `^ 0 \d+$`, c.Get(t.Context(), markerKey).Val())
 	}
 	require.NoError(t, acquire(t, e.open(t, patience), "key", long).Release(t.Context()), "for one who may ask they are the same")
+	for _, c := range e.outside { // and from then on others are not
+		require.Eventually(t, func() bool {
+			return regexp.MustCompile(`^\w{40} 0 \d+$`).MatchString(c.Get(t.Context(), markerKey).Val())
+		}, soon, time.Millisecond)
+	}
 	time.Sleep(50 * time.Millisecond)
 	for _, c := range e.outside[:2] {
 		require.NoError(t, c.FlushAll(t.Context()).Err())
