@@ -27,8 +27,9 @@ type ear struct {
 
 	mu      sync.Mutex
 	waiting int
-	deaf    context.CancelFunc // nil: not listening
-	leave   *time.Timer        // stops the listening once nobody has waited for a while
+	deaf    context.CancelFunc     // nil: not listening
+	leave   *time.Timer            // stops the listening once nobody has waited for a while
+	second  map[string]*time.Timer // of leases for which this process is second: it asks then
 }
 
 // newEar returns nil where nothing can be heard: the servers of a ring share no channel.
@@ -91,6 +92,9 @@ func (e *ear) rest() {
 
 func (e *ear) hear(m Message, _ error) {
 	first, second, _ := strings.Cut(m.Body, ",")
+	if m.Kind == Released {
+		e.moved(m.Name)
+	}
 	switch {
 	case m.Kind == Up:
 		e.waiters.WakeAll()
@@ -99,7 +103,29 @@ func (e *ear) hear(m Message, _ error) {
 			e.handOn(m.Name)
 		}
 	case m.Kind == Released && second == e.name:
-		time.AfterFunc(grace, func() { e.wake(m.Name) })
+		e.stand(m.Name)
+	}
+}
+
+// stand has the second ask unless another release is heard before: then the first, or whoever came, has had the lease.
+func (e *ear) stand(name string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.second == nil {
+		e.second = make(map[string]*time.Timer)
+	}
+	e.second[name] = time.AfterFunc(grace, func() {
+		e.moved(name)
+		e.wake(name)
+	})
+}
+
+func (e *ear) moved(name string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if t := e.second[name]; t != nil {
+		t.Stop()
+		delete(e.second, name)
 	}
 }
 
