@@ -20,7 +20,7 @@ func Hold(ctx context.Context, t *Tasks, lease Lease, since time.Time, ttl time.
 	k := &keeper{tasks: t, lease: lease, ttl: ttl, trace: trace, work: work, cancel: cancel}
 	k.mu.Lock() // a timer may be due at once
 	defer k.mu.Unlock()
-	k.lost = time.AfterFunc(time.Until(since.Add(safe(ttl))), k.lose)
+	k.lost = time.AfterFunc(time.Until(since.Add(safe(ttl))), k.expire)
 	k.due = time.AfterFunc(time.Until(since.Add(ttl/3)), k.extend)
 	return work, func() {
 		cancel(cmp.Or(context.Cause(ctx), context.Canceled)) // the parent may just be ending, and not have told us
@@ -42,7 +42,7 @@ type keeper struct {
 	told   sync.Once // of the loss, which the timer and an extension may notice together
 
 	mu   sync.Mutex
-	lost *time.Timer // calls lose when the lease can no longer be relied on
+	lost *time.Timer // calls expire when the lease can no longer be relied on
 	due  *time.Timer // calls extend; stopped while that runs
 }
 
@@ -83,6 +83,12 @@ func (k *keeper) again(from time.Time, due, lost time.Duration) {
 		k.lost.Reset(time.Until(from.Add(lost)))
 	}
 	k.due.Reset(time.Until(from.Add(due)))
+}
+
+// expire loses the lease. A hook that panics ends nothing else.
+func (k *keeper) expire() {
+	var uncounted *Tasks
+	uncounted.run(func(context.Context) { k.lose() })
 }
 
 func (k *keeper) lose() {

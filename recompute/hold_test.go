@@ -178,15 +178,17 @@ func TestTheLossIsToldOnceHoweverItIsNoticed(t *testing.T) {
 
 func TestALostLeaseEndsTheWorkWhateverTheHookDoes(t *testing.T) {
 	for name, lost := range map[string]func(){"panics": func() { panic("a hook") }, "leaves": runtime.Goexit} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := &held{answer: func(context.Context, int) error { return recompute.ErrLost }, began: time.Now()}
-				work, stop := recompute.Hold(t.Context(), nil, h, time.Now(), ttl, recompute.Trace{Lost: lost})
-				defer stop()
-				time.Sleep(ttl)
-				assert.Equal(t, recompute.ErrLost, context.Cause(work))
+		for how, answer := range map[string]error{"an extension finds out": recompute.ErrLost, "its time is over": errNoAnswer} {
+			t.Run(name+", "+how, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					h := &held{answer: func(context.Context, int) error { return answer }, began: time.Now()}
+					work, stop := recompute.Hold(t.Context(), nil, h, time.Now(), ttl, recompute.Trace{Lost: lost})
+					defer stop()
+					time.Sleep(ttl)
+					assert.Equal(t, recompute.ErrLost, context.Cause(work))
+				})
 			})
-		})
+		}
 	}
 }
 

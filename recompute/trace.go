@@ -2,8 +2,8 @@ package recompute
 
 import "time"
 
-// Trace is a set of hooks into the life of leases; each may be nil. They run on the goroutine that does the work
-// and must be quick and safe for concurrent use. None receives a key, so that no key can become a metric's label.
+// Trace is a set of hooks into the life of leases; each may be nil. They run on the goroutine that does the work,
+// Extended and Lost on another beside it, and must be quick and safe for concurrent use. None receives a key, so that no key can become a metric's label.
 type Trace struct {
 	Acquired func(took time.Duration)            // a lease was granted, so long after it was first asked for
 	Held     func()                              // another holder has the lease: contention, not a failure
