@@ -74,7 +74,6 @@ const (
 // complete fills in the defaults and reports all options that can't work.
 func (o Options[V]) complete(store Store) (Options[V], error) {
 	o.Limit = cmp.Or(o.Limit, defaultLimit)
-	o.Wait = cmp.Or(o.Wait, o.Limit)
 	o.Lease = cmp.Or(o.Lease, defaultLease)
 	o.Near = cmp.Or(o.Near, defaultNear)
 	faults := []error{o.Policy.Validate()}
@@ -87,11 +86,12 @@ func (o Options[V]) complete(store Store) (Options[V], error) {
 		{"Wait", o.Wait, time.Millisecond, "as Limit"},
 		{"Lease", o.Lease, leastLease, defaultLease},
 	} {
-		if d.is < d.least {
+		if d.is != 0 && d.is < d.least {
 			faults = append(faults, fmt.Errorf("cache: Options.%s is %v, must be at least %v (0: %v); a bare number means nanoseconds",
 				d.name, d.is, d.least, d.usual))
 		}
 	}
+	o.Wait = cmp.Or(o.Wait, o.Limit)
 	if o.MaxComputes < 0 {
 		faults = append(faults, fmt.Errorf("cache: Options.MaxComputes is %d, must be positive (0: no bound)", o.MaxComputes))
 	}

@@ -45,6 +45,7 @@ func TestNewRefusesWhatCanNotWork(t *testing.T) {
 	} {
 		c, err := cache.New(cache.NewMemory(), o)
 		require.ErrorContains(t, err, want)
+		require.NotContains(t, err.Error(), "\n", "one fault is one")
 		require.Nil(t, c)
 	}
 }
