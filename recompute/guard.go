@@ -74,6 +74,8 @@ func (g *Guard) Do(ctx context.Context, key string, work func(ctx context.Contex
 	switch {
 	case key == "":
 		return fmt.Errorf("%w: %w", ErrNotRun, errNoKey)
+	case work == nil:
+		return fmt.Errorf("%w: %w", ErrNotRun, errNoWork)
 	case inside(ctx, g.excludes, key):
 		return fmt.Errorf("%w: %w", ErrNotRun, ErrRecursive)
 	}
@@ -88,8 +90,11 @@ func (g *Guard) Do(ctx context.Context, key string, work func(ctx context.Contex
 // which are skipped then. ran says whether the work was run. If the locker could not tell, it was not and err says why. For the rest
 // it is as [Guard.Do].
 func (g *Guard) Try(ctx context.Context, key string, work func(ctx context.Context, h *Held) error) (ran bool, err error) {
-	if key == "" {
+	switch {
+	case key == "":
 		return false, fmt.Errorf("%w: %w", ErrNotRun, errNoKey)
+	case work == nil:
+		return false, fmt.Errorf("%w: %w", ErrNotRun, errNoWork)
 	}
 	h, err := g.ask(ctx, key, time.Now(), 0)
 	switch {
@@ -103,6 +108,7 @@ func (g *Guard) Try(ctx context.Context, key string, work func(ctx context.Conte
 
 var (
 	errNoKey    = errors.New("recompute: the key is empty: one lease for everything would have everything wait for everything")
+	errNoWork   = errors.New("recompute: work is nil")
 	errWaited   = errors.New("recompute: no lease within the time to wait")
 	errNoReturn = errors.New("recompute: the work panicked or called runtime.Goexit")
 )

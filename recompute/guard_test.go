@@ -335,3 +335,14 @@ func TestOneLeaseForEverythingIsRefused(t *testing.T) {
 	require.ErrorIs(t, err, recompute.ErrNotRun)
 	assert.False(t, ran)
 }
+
+func TestNoLeaseIsAskedForNoWork(t *testing.T) {
+	g := guard(t, new(recompute.Local), recompute.GuardOptions{Trace: recompute.Trace{Acquired: func(time.Duration) { t.Error("a lease was granted") }}})
+	err := g.Do(t.Context(), "key", nil)
+	require.ErrorIs(t, err, recompute.ErrNotRun)
+	require.ErrorContains(t, err, "work is nil")
+	ran, err := g.Try(t.Context(), "key", nil)
+	require.ErrorIs(t, err, recompute.ErrNotRun)
+	require.ErrorContains(t, err, "work is nil")
+	assert.False(t, ran)
+}
