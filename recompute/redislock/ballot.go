@@ -146,8 +146,7 @@ func (b *ballot) verdict(ended error) error {
 // trouble is an ErrQuorum with what the servers said that could not tell.
 func (b *ballot) trouble() error {
 	unsure := b.unsure()
-	could := b.of - len(b.unknown) - len(b.awaited) - len(unsure)
-	errs := []error{fmt.Errorf("%w: %d of %d, and %d are needed", ErrQuorum, could, b.of, b.need)}
+	errs := []error{fmt.Errorf("%w: %d yes, %d no, of %d servers, and %d must agree", ErrQuorum, len(b.yes)-len(unsure), len(b.no), b.of, b.need)}
 	for _, v := range b.unknown {
 		errs = append(errs, fmt.Errorf("server %d: %w", v.index, v.err))
 	}

@@ -119,6 +119,21 @@ func TestAMajorityInTroubleCostsNoMoreThanTheBudget(t *testing.T) {
 	}
 }
 
+// One that never had the lease says no, so two of three can tell, and yet it is not known who has the lease.
+func TestAQuorumThatIsSplitSaysHow(t *testing.T) {
+	t.Parallel()
+	e := startEnsemble(t, 3)
+	e.found(t, "bellwether")
+	q := quorum(t, redislock.QuorumOptions{Budget: time.Second}, []string{faultproxy.Refused(t), e.proxies[1].Addr, e.proxies[2].Addr})
+	warm(t, q)
+	held := acquire(t, q, "held", long)
+	troubles["frozen"](t, e, 1)
+	err := held.Extend(t.Context(), long)
+	require.ErrorIs(t, err, redislock.ErrQuorum)
+	require.ErrorContains(t, err, "1 yes, 1 no, of 3 servers, and 2 must agree")
+	require.ErrorContains(t, err, "server 1: ")
+}
+
 // A server that said nothing may have granted all the same, or may do so later.
 func TestWhatAServerGrantsWithoutAnAnswerIsTakenBack(t *testing.T) {
 	t.Parallel()
