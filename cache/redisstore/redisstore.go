@@ -110,7 +110,10 @@ func (s *Store) Validate() error {
 	if s.o.MaxBytes < 0 {
 		faults = append(faults, fmt.Errorf("redisstore: Options.MaxBytes is %d, must be positive (0: %d)", s.o.MaxBytes, defaultMaxBytes))
 	}
-	return errors.Join(append(faults, s.space.Validate())...)
+	if err := s.space.Validate(); err != nil {
+		faults = append(faults, fmt.Errorf("redisstore: Options.Prefix: %w", err))
+	}
+	return errors.Join(faults...)
 }
 
 // Locker returns the locker whose leases are in the same Redis.

@@ -184,7 +184,7 @@ func TestOptionsThatCannotWorkAreReported(t *testing.T) {
 	require.ErrorContains(t, err, "client is nil")
 	_, err = cache.New(redisstore.New(nil, redisstore.Options{Prefix: "{", MaxBytes: -1}), o)
 	require.ErrorContains(t, err, "client is nil")
-	require.ErrorContains(t, err, "braces")
+	require.ErrorContains(t, err, `redisstore: Options.Prefix: redislock: prefix is "{", must not hold braces`)
 	require.ErrorContains(t, err, "MaxBytes")
 }
 

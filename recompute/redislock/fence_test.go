@@ -219,10 +219,10 @@ func TestOptionsOfALockerThatCanNotWorkAreRefused(t *testing.T) {
 	ring := redis.NewRing(&redis.RingOptions{})
 	defer ring.Close()
 	for want, o := range map[string]redislock.Options{
-		"must not hold braces": {Prefix: "a{b}"},
-		"Budget is -1s":        {Budget: -time.Second},
-		"Budget is 999µs":      {Budget: time.Millisecond - time.Microsecond},
-		"Replicas is -1":       {Replicas: -1},
+		"redislock: Options.Prefix is \"a{b}\"": {Prefix: "a{b}"},
+		"Budget is -1s":                         {Budget: -time.Second},
+		"Budget is 999µs":                       {Budget: time.Millisecond - time.Microsecond},
+		"Replicas is -1":                        {Replicas: -1},
 	} {
 		_, err := redislock.New(c, o)
 		assert.ErrorContains(t, err, want)

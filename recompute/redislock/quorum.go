@@ -98,7 +98,7 @@ func NewQuorum(clients []redis.UniversalClient, o QuorumOptions) (*Quorum, error
 }
 
 func (o QuorumOptions) validate() error {
-	faults := []error{Space(o.Prefix).Validate()}
+	faults := []error{Space(o.Prefix).validate("QuorumOptions.Prefix")}
 	for _, d := range []struct {
 		name      string
 		is, least time.Duration
@@ -109,7 +109,7 @@ func (o QuorumOptions) validate() error {
 			faults = append(faults, fmt.Errorf("redislock: QuorumOptions.%s is %v, must be at least %v; a bare number means nanoseconds", d.name, d.is, d.least))
 		}
 	}
-	if longest := cmp.Or(o.Longest, defaultLongest); o.MinLeft >= surely(longest) {
+	if longest := cmp.Or(o.Longest, defaultLongest); longest >= leastQuorumTTL && o.MinLeft >= surely(longest) {
 		faults = append(faults, fmt.Errorf("redislock: QuorumOptions.MinLeft is %v, must be less than what can be relied on of the longest lease (%v)",
 			o.MinLeft, surely(longest)))
 	}

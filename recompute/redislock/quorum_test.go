@@ -137,14 +137,15 @@ func TestAQuorumThatCanNotWorkIsRefused(t *testing.T) {
 		assert.Nil(t, q)
 	}
 	for says, o := range map[string]redislock.QuorumOptions{
-		"must not hold braces": {Prefix: "{x}"},
-		"Budget is 1µs":        {Budget: time.Microsecond},
-		"MinLeft is -1s":       {MinLeft: -time.Second},
-		"MinLeft is 1m0s":      {MinLeft: time.Minute},
-		"Longest is 10ms":      {Longest: 10 * time.Millisecond},
+		"QuorumOptions.Prefix is": {Prefix: "{x}"},
+		"Budget is 1µs":           {Budget: time.Microsecond},
+		"MinLeft is -1s":          {MinLeft: -time.Second},
+		"MinLeft is 1m0s":         {MinLeft: time.Minute},
+		"Longest is 10ms":         {Longest: 10 * time.Millisecond},
 	} {
 		_, err := redislock.NewQuorum([]redis.UniversalClient{a, b, c}, o)
 		require.ErrorContains(t, err, says)
+		require.NotContains(t, err.Error(), "\n", "one fault is one")
 	}
 	sentinels := func(name string) redis.UniversalClient {
 		c := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: name, SentinelAddrs: []string{"127.0.0.1:1"}})

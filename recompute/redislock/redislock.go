@@ -117,7 +117,7 @@ func (o Options) validate(rdb redis.UniversalClient) error {
 	if _, ring := rdb.(*redis.Ring); ring && o.Replicas > 0 {
 		faults = append(faults, errors.New("redislock: Options.Replicas can't be asked of a ring"))
 	}
-	return errors.Join(append(faults, Space(o.Prefix).Validate())...)
+	return errors.Join(append(faults, Space(o.Prefix).validate("Options.Prefix"))...)
 }
 
 // The roles of leases' keys: a job may have the name of something that is computed, and may ask for it.

@@ -9,9 +9,12 @@ import (
 type Space string
 
 // Validate refuses a prefix that would itself be taken for a hash tag.
-func (s Space) Validate() error {
+func (s Space) Validate() error { return s.validate("prefix") }
+
+// validate calls the prefix by the name of the option that it is from.
+func (s Space) validate(option string) error {
 	if strings.ContainsAny(string(s), "{}") {
-		return fmt.Errorf("redislock: prefix is %q, must not hold braces: they choose the cluster slot", string(s))
+		return fmt.Errorf("redislock: %s is %q, must not hold braces: they choose the cluster slot", option, string(s))
 	}
 	return nil
 }
