@@ -168,18 +168,33 @@ func (m *metrics) broke(change string, _ error) {
 	m.breaker.WithLabelValues(breaker, state).Inc()
 }
 
-// watch exports what is asked of a cache when it is scraped.
-func (m *metrics) watch(c interface {
+// watched is a cache.
+type watched interface {
 	Oldest() time.Duration
 	Undeleted() int
-}) {
+}
+
+// watch exports what is asked of the caches of a process when it is scraped. It is called once, with all of them.
+func (m *metrics) watch(caches ...watched) {
 	m.registry.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "bellwether_oldest_computation_seconds",
 			Help: "How long the oldest computation, or wait for one, has been under way; 0: none is."},
-			func() float64 { return c.Oldest().Seconds() }),
+			func() float64 {
+				oldest := time.Duration(0)
+				for _, c := range caches {
+					oldest = max(oldest, c.Oldest())
+				}
+				return oldest.Seconds()
+			}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "bellwether_undeleted_keys",
 			Help: "Keys that wait to be deleted in the store, since that failed."},
-			func() float64 { return float64(c.Undeleted()) }),
+			func() float64 {
+				sum := 0
+				for _, c := range caches {
+					sum += c.Undeleted()
+				}
+				return float64(sum)
+			}),
 	)
 }
 

@@ -231,3 +231,26 @@ func TestItRunsOnTheEmbeddedServer(t *testing.T) {
 	s.handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/pages/one", nil))
 	assert.Contains(t, w.Body.String(), "one, made at")
 }
+
+// standin is a cache with so much to tell.
+type standin struct {
+	oldest    time.Duration
+	undeleted int
+}
+
+func (c standin) Oldest() time.Duration { return c.oldest }
+func (c standin) Undeleted() int        { return c.undeleted }
+
+func TestSeveralCachesAreWatchedTogether(t *testing.T) {
+	m := newMetrics()
+	m.watch(standin{time.Second, 2}, standin{3 * time.Second, 1}, standin{})
+	families, err := m.registry.Gather()
+	require.NoError(t, err)
+	shown := map[string]float64{}
+	for _, f := range families {
+		if g := f.GetMetric()[0].GetGauge(); g != nil {
+			shown[f.GetName()] = g.GetValue()
+		}
+	}
+	assert.Equal(t, map[string]float64{"bellwether_push_connected": 0, "bellwether_oldest_computation_seconds": 3, "bellwether_undeleted_keys": 3}, shown)
+}
