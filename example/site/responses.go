@@ -22,12 +22,13 @@ var Short = stale.Policy{
 const (
 	largest  = 4 << 20     // bytes of a page
 	cooldown = time.Second // after an answer that is an error
+	budget   = time.Second // of a step on Redis: readers, replicas and by default Redis too share one machine here
 )
 
 // open opens the cache of responses, which all replicas share. failed is called whenever Redis fails or takes too long, which
 // readers don't notice. The caller closes the cache.
 func open(rdb redis.UniversalClient, o Options, failed func(error)) (*cache.Cache[middleware.Response], error) {
-	store := redisstore.New(rdb, redisstore.Options{Prefix: o.Prefix + "http"})
+	store := redisstore.New(rdb, redisstore.Options{Prefix: o.Prefix + "http", Budget: budget})
 	return cache.New(store, cache.Options[middleware.Response]{
 		Policy: stale.Policy{Fresh: plainTTL, Cooldown: cooldown}, // how long each lasts is for the middleware to say
 		Lease:  o.Lease,
