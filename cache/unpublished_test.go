@@ -176,7 +176,7 @@ func TestResultsThatTheStoreDoesNotTakeAreNotComputedAgainAtOnce(t *testing.T) {
 					}
 					return nil
 				}
-				compute, runs := tallied(10*time.Millisecond, "new")
+				compute, runs := tallied(15*time.Millisecond, "new") // and ends when nobody just asks
 				for range 3000 {
 					ask(t, c, compute)
 					time.Sleep(10 * time.Millisecond)
