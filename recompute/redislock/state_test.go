@@ -73,18 +73,21 @@ func as(t testing.TB, admin *redis.Client, rules ...any) *redis.Client {
 
 func TestALockerWorksWithoutTheRightToAnnounce(t *testing.T) {
 	t.Parallel()
-	admin := redistest.Client(t, redistest.Start(t))
+	s := redistest.Start(t)
+	admin := redistest.Client(t, s)
 	for name, rule := range map[string]string{"no command": "-publish", "no channel": "resetchannels"} {
 		t.Run(name, func(t *testing.T) {
 			c := as(t, admin, rule)
 			require.ErrorContains(t, c.Publish(t.Context(), channel, "x").Err(), "NOPERM")
 			l := patient(c)
+			counter := redistest.Commands(t, s)
 			for range 2 {
 				lease := acquire(t, l, "key", long)
 				require.NoError(t, lease.Extend(t.Context(), long))
 				require.NoError(t, lease.Release(t.Context()))
 				require.ErrorIs(t, lease.Release(t.Context()), recompute.ErrLost)
 			}
+			assert.Len(t, counter.Stop(), 2*4, "no step is tried again for it")
 			assert.Empty(t, redistest.Keys(t, admin))
 		})
 	}
