@@ -76,6 +76,9 @@ type Store struct {
 
 // New returns a Store that uses rdb: a client, a cluster client, a ring. It sends nothing yet. What can't work in its
 // options is reported by [cache.New].
+//
+// A client of its own, with a few connections, keeps leases alive when the pool of the application has no connection left: one that stays
+// without for as long as a lease has lost it, and another process computes as well.
 func New(rdb redis.UniversalClient, o Options) *Store {
 	o.Prefix = cmp.Or(o.Prefix, "bellwether")
 	o.Budget = cmp.Or(o.Budget, redislock.DefaultBudget)
