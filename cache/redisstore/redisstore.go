@@ -37,7 +37,7 @@ import (
 
 // Rights are what a user of Redis needs, as ACL SETUSER takes them, for the default prefix. Without subscribe or publish waiting is
 // polling; without another one each process is on its own, which cache.Trace.StoreFailed tells.
-const Rights = "~bellwether:* &bellwether:* +eval +evalsha +mget +set +del +exists +pexpire +pttl +time +publish +subscribe " +
+const Rights = "~bellwether:* &bellwether:* +eval +evalsha +mget +set +del +pexpire +pttl +time +publish +subscribe " +
 	"+hget +hset +hdel +hkeys +hlen +type"
 
 // Options configures a [Store]. The zero value works.
