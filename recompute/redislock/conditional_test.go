@@ -203,14 +203,7 @@ func TestAConditionalReleaseWhoseReplyIsLostIsARelease(t *testing.T) {
 			for how, fault := range map[string]faultproxy.Fault{"dropped": faultproxy.DropReply, "stalled": faultproxy.StallReply} {
 				t.Run(deletion+" "+name+" "+how, func(t *testing.T) {
 					w := throughHaving(t, deletion, change)
-					l := must(w.inside, redislock.Options{Budget: time.Second})
-					warm(t, l)
-					lease := acquire(t, l, "key", long)
-					hits := w.proxy.On(faultproxy.Rule{Marker: deletion, Nth: 1, Do: fault})
-					require.NoError(t, lease.Release(t.Context()))
-					require.Equal(t, 1, hits.Count())
-					assert.Empty(t, locks(t, w.outside))
-					require.ErrorIs(t, lease.Release(t.Context()), recompute.ErrLost)
+					w.loseReleased(t, must(w.inside, redislock.Options{Budget: time.Second}), deletion, fault)
 				})
 			}
 		}
@@ -220,16 +213,7 @@ func TestAConditionalReleaseWhoseReplyIsLostIsARelease(t *testing.T) {
 func TestAConditionalReleaseThatIsTriedAgainTellsALossFromItsOwnWork(t *testing.T) {
 	t.Parallel()
 	for _, deletion := range deletions {
-		w := throughHaving(t, deletion)
-		l := patient(w.inside)
-		warm(t, l)
-		lease := acquire(t, l, "key", long)
-		require.NoError(t, w.outside.FlushAll(t.Context()).Err())
-		successor := acquire(t, patient(w.outside), "key", long)
-		hits := w.proxy.On(faultproxy.Rule{Marker: deletion, Nth: 1, Do: faultproxy.DropRequest})
-		require.ErrorIs(t, lease.Release(t.Context()), recompute.ErrLost)
-		require.Equal(t, 1, hits.Count())
-		require.NoError(t, successor.Release(t.Context()))
+		throughHaving(t, deletion).tryForeignAgain(t, deletion)
 	}
 }
 

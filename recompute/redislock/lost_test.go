@@ -142,29 +142,39 @@ func TestAReleaseWhoseReplyIsLostIsARelease(t *testing.T) {
 		for how, fault := range map[string]faultproxy.Fault{"dropped": faultproxy.DropReply, "stalled": faultproxy.StallReply} {
 			t.Run(name+" "+how, func(t *testing.T) {
 				w := through(t, change)
-				l := newLocker(w.inside)
-				warm(t, l)
-				lease := acquire(t, l, "key", long)
-				hits := w.proxy.On(faultproxy.Rule{Marker: script(t, "release"), Nth: 1, Do: fault})
-				require.NoError(t, lease.Release(t.Context()))
-				require.Equal(t, 1, hits.Count())
-				assert.Empty(t, locks(t, w.outside))
-				require.ErrorIs(t, lease.Release(t.Context()), recompute.ErrLost)
+				w.loseReleased(t, newLocker(w.inside), script(t, "release"), fault)
 			})
 		}
 	}
 }
 
+// loseReleased has the first try of a release, which shows as marker on the wire, be done and its reply lost.
+func (w trouble) loseReleased(t *testing.T, l *redislock.Locker, marker string, fault faultproxy.Fault) {
+	t.Helper()
+	warm(t, l)
+	lease := acquire(t, l, "key", long)
+	hits := w.proxy.On(faultproxy.Rule{Marker: marker, Nth: 1, Do: fault})
+	require.NoError(t, lease.Release(t.Context()))
+	require.Equal(t, 1, hits.Count())
+	assert.Empty(t, locks(t, w.outside))
+	require.ErrorIs(t, lease.Release(t.Context()), recompute.ErrLost)
+}
+
 // "Nobody holds it" may be the work of an earlier try; "another holds it" may not.
 func TestAReleaseThatIsTriedAgainTellsALossFromItsOwnWork(t *testing.T) {
 	t.Parallel()
-	w := through(t)
+	through(t).tryForeignAgain(t, script(t, "release"))
+}
+
+// tryForeignAgain has the first try of a release, which shows as marker on the wire, be lost, and the lease be another's by then.
+func (w trouble) tryForeignAgain(t *testing.T, marker string) {
+	t.Helper()
 	l := patient(w.inside)
 	warm(t, l)
 	lease := acquire(t, l, "key", long)
 	require.NoError(t, w.outside.FlushAll(t.Context()).Err())
 	successor := acquire(t, patient(w.outside), "key", long)
-	hits := w.proxy.On(faultproxy.Rule{Marker: script(t, "release"), Nth: 1, Do: faultproxy.DropRequest})
+	hits := w.proxy.On(faultproxy.Rule{Marker: marker, Nth: 1, Do: faultproxy.DropRequest})
 	require.ErrorIs(t, lease.Release(t.Context()), recompute.ErrLost)
 	require.Equal(t, 1, hits.Count())
 	require.NoError(t, successor.Release(t.Context()))
