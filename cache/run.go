@@ -63,6 +63,9 @@ func (c *Cache[V]) run(q *call[V], seen item[V], w *waiver) recompute.Work[answe
 		if !q.anew {
 			r.behind, r.spared = seen.phase() >= stale.WhileRevalidate, seen.phase() >= stale.IfError
 		}
+		if r.behind && c.failures.pausing(q.key.Name) {
+			return answer[V]{}, errOthers // the one before has ended, and put this off, since it was asked whether it may begin
+		}
 		a, err := r.elect(ctx)
 		switch {
 		case err == errInVain && r.behind:
